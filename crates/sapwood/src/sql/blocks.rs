@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use sapwood_sql::Vector;
+use sapwood_sql::{Data, Vector};
 use sapwood_wal::{Block, Piece};
 
 use super::scan::Wanted;
-use crate::schema::ColumnPiece;
+use crate::schema::{self, ColumnPiece};
 use crate::{Error, OrderedTable, Result};
 
 /// The wanted columns of a block whose rows are all of one version.
@@ -54,16 +54,48 @@ impl<'b> BlockColumns<'b> {
     /// Appends some rows to vectors of these columns.
     pub(super) fn push(&self, rows: Range<usize>, vectors: &mut [Vector]) -> Result<()> {
         for (vector, column) in vectors.iter_mut().zip(&self.columns) {
-            let BlockColumn { described, values, nulls } = column;
-            for row in rows.clone() {
-                let values = values.map_or(&b""[..], |piece| piece.get(row));
-                let nulls = nulls.map_or(&b""[..], |piece| piece.get(row));
-                let cell = described.cell(values, nulls).map_err(|cause| Error::Schema {
-                    table: Arc::from(self.table.name()),
-                    cause,
-                })?;
-                vector.push_cell(&cell);
-            }
+            let pushed = match column.push_ints(rows.clone(), vector) {
+                true => Ok(()),
+                false => column.push_cells(rows.clone(), vector),
+            };
+            let table = || Arc::from(self.table.name());
+            pushed.map_err(|cause| Error::Schema { table: table(), cause })?;
+        }
+        Ok(())
+    }
+}
+
+impl BlockColumn<'_> {
+    fn nulls_of(&self, row: usize) -> &[u8] {
+        self.nulls.map_or(&b""[..], |piece| piece.get(row))
+    }
+
+    /// Appends whole numbers of one width; false if the column has others.
+    fn push_ints(&self, rows: Range<usize>, vector: &mut Vector) -> bool {
+        let described = &self.described;
+        let (Data::Int(numbers), Some(width)) = (&mut vector.data, described.width()) else {
+            return false;
+        };
+        let pieces = self.values.and_then(|values| values.of_width(width));
+        let pieces = pieces.and_then(|pieces| pieces.get(rows.start * width..rows.end * width));
+        let before = numbers.len();
+        if !pieces.is_some_and(|pieces| described.push_ints(pieces, numbers)) {
+            return false;
+        }
+        let mut is_null = rows.map(|row| described.is_null(self.nulls_of(row)));
+        if self.nulls.is_some() && (vector.nulls.is_some() || is_null.clone().any(|it| it)) {
+            let nulls = vector.nulls.get_or_insert_with(|| vec![false; before]);
+            nulls.extend(&mut is_null);
+        } else if let Some(nulls) = &mut vector.nulls {
+            nulls.resize(numbers.len(), false);
+        }
+        true
+    }
+
+    fn push_cells(&self, rows: Range<usize>, vector: &mut Vector) -> schema::Result<()> {
+        for row in rows {
+            let value = self.values.map_or(&b""[..], |piece| piece.get(row));
+            vector.push_cell(&self.described.cell(value, self.nulls_of(row))?);
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ mod engines;
 mod golden;
 mod hash_compute;
 mod hash_table;
+mod in_place;
 mod key_bytes;
 mod key_order;
 mod names;

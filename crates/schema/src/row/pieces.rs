@@ -153,20 +153,83 @@ impl ColumnPiece {
         }
     }
 
+    /// The width of its piece in every row, if that is one and the column is not null by a mark in it.
+    pub fn width(&self) -> Option<usize> {
+        match self.form {
+            Form::Fixed { .. } | Form::Key { nullable: false, .. } => self.kind.width(),
+            Form::Absent | Form::Key { .. } | Form::Text { .. } => None,
+        }
+    }
+
+    /// Whether the column is null in a row with these null bits.
+    #[inline]
+    pub fn is_null(&self, nulls: &[u8]) -> bool {
+        match self.form {
+            Form::Fixed { null: Some(Null { bit, .. }), .. }
+            | Form::Text { null: Some(Null { bit, .. }), .. } => {
+                nulls.get(bit / 8).is_some_and(|byte| byte & (1 << (bit % 8)) != 0)
+            }
+            _ => false,
+        }
+    }
+
+    /// Appends the whole numbers of some rows, whose pieces lie one behind the other; what null rows have is zero.
+    /// Answers false, and appends none, where cells of the column are no [`Cell::Int`] of fixed width.
+    pub fn push_ints(&self, pieces: &[u8], numbers: &mut Vec<i64>) -> bool {
+        fn all<const W: usize>(pieces: &[u8], numbers: &mut Vec<i64>, of: impl Fn([u8; W]) -> i64) {
+            let (pieces, _) = pieces.as_chunks::<W>();
+            numbers.extend(pieces.iter().map(|piece| of(*piece)));
+        }
+        let is_key = match self.form {
+            Form::Fixed { .. } => false,
+            Form::Key { nullable: false, .. } => true,
+            Form::Absent | Form::Key { .. } | Form::Text { .. } => return false,
+        };
+        // Keys have the most significant byte first, and the sign flipped.
+        match (&self.kind, is_key) {
+            (Type::Int(8), false) => all(pieces, numbers, |it| i8::from_le_bytes(it).into()),
+            (Type::Int(8), true) => all(pieces, numbers, |[it]| i64::from((it ^ 0x80) as i8)),
+            (Type::UInt(8) | Type::Bool, _) => all(pieces, numbers, |[it]| it.into()),
+            (Type::Int(16), false) => all(pieces, numbers, |it| i16::from_le_bytes(it).into()),
+            (Type::Int(16), true) => {
+                all(pieces, numbers, |it| (i16::from_be_bytes(it) ^ i16::MIN).into());
+            }
+            (Type::UInt(16), false) => all(pieces, numbers, |it| u16::from_le_bytes(it).into()),
+            (Type::UInt(16), true) => all(pieces, numbers, |it| u16::from_be_bytes(it).into()),
+            (Type::Int(32) | Type::Date, false) => {
+                all(pieces, numbers, |it| i32::from_le_bytes(it).into());
+            }
+            (Type::Int(32) | Type::Date, true) => {
+                all(pieces, numbers, |it| (i32::from_be_bytes(it) ^ i32::MIN).into());
+            }
+            (Type::UInt(32), false) => all(pieces, numbers, |it| u32::from_le_bytes(it).into()),
+            (Type::UInt(32), true) => all(pieces, numbers, |it| u32::from_be_bytes(it).into()),
+            (Type::Int(64) | Type::Timestamp(_), false) => {
+                all(pieces, numbers, i64::from_le_bytes);
+            }
+            (Type::Decimal { digits: ..=18, .. }, false) => {
+                all(pieces, numbers, i64::from_le_bytes)
+            }
+            (Type::Int(64) | Type::Timestamp(_), true) => {
+                all(pieces, numbers, |it| i64::from_be_bytes(it) ^ i64::MIN);
+            }
+            (Type::Decimal { digits: ..=18, .. }, true) => {
+                all(pieces, numbers, |it| i64::from_be_bytes(it) ^ i64::MIN);
+            }
+            _ => return false,
+        }
+        true
+    }
+
     /// The column of a row, from its piece and the row's null bits.
     ///
     /// # Errors
     /// [`Error::Bytes`](crate::Error::Bytes) if they are no pieces of a row.
     #[inline]
     pub fn cell<'a>(&self, piece: &'a [u8], nulls: &[u8]) -> Result<Cell<'a>> {
-        let is_null = |null: Option<Null>| {
-            null.is_some_and(|Null { bit, .. }| {
-                nulls.get(bit / 8).is_some_and(|byte| byte & (1 << (bit % 8)) != 0)
-            })
-        };
         match self.form {
             Form::Absent => Ok(Cell::Null),
-            Form::Fixed { null, .. } | Form::Text { null, .. } if is_null(null) => Ok(Cell::Null),
+            Form::Fixed { .. } | Form::Text { .. } if self.is_null(nulls) => Ok(Cell::Null),
             Form::Key { nullable, .. } => key_cell(&self.kind, nullable, &mut &*piece),
             Form::Fixed { .. } if Some(piece.len()) != self.kind.width() => {
                 Err(crate::Error::value("a piece is not as wide as its column"))

@@ -229,6 +229,14 @@ fn expect_pieces(rows: &RowFormat, key: &[u8], value: &[u8]) {
         let piece = at.piece().map_or(&b""[..], |piece| pieces[piece]);
         let nulls = at.null_piece().map_or(&b""[..], |piece| pieces[piece]);
         let cell = at.cell(piece, nulls).expect("a cell");
+        let mut numbers = Vec::new();
+        if at.width() == Some(piece.len()) && at.push_ints(piece, &mut numbers) {
+            match at.is_null(nulls) {
+                true => assert_eq!(cell, Cell::Null),
+                false => assert_eq!(cell, Cell::Int(numbers[0]), "{column}"),
+            }
+            assert_eq!(numbers.len(), 1);
+        }
         rows.project(&[column])
             .read(key, value, &mut |_, read| match (&read, &cell) {
                 (Cell::Float(read), Cell::Float(cell)) => {

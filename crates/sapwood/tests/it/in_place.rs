@@ -1,0 +1,261 @@
+//! Ordered tables that are open to be read, and lie in their snapshots: they answer as those in memory do.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+use std::thread;
+
+use fastrand::Rng;
+use sapwood::schema::{Type, Value};
+use sapwood::{Db, Direction, Error, OrderedTable, OrderedTableOptions};
+use sapwood_testkit::case;
+use tempfile::TempDir;
+
+type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn directory() -> TempDir {
+    TempDir::new().expect("a directory for the test")
+}
+
+fn ordered(db: &Db) -> OrderedTable {
+    db.ordered_table("t").expect("it is there")
+}
+
+fn scanned(
+    table: &OrderedTable,
+    range: (Bound<&[u8]>, Bound<&[u8]>),
+    direction: Direction,
+    most: usize,
+) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut seen = Vec::new();
+    let _ended = table
+        .scan(range, direction, |key, value| {
+            seen.push((key.to_vec(), value.to_vec()));
+            if seen.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .expect("read");
+    seen
+}
+
+/// Reads one thing or another of the table, and compares.
+fn expect_some(table: &OrderedTable, all: &Entries, rng: &mut Rng) {
+    let keys: Vec<&Vec<u8>> = all.keys().collect();
+    let mut key = match keys.is_empty() {
+        true => vec![7],
+        false => keys[rng.usize(..keys.len())].clone(),
+    };
+    match rng.u8(..4) {
+        0 => key.push(0),
+        1 => key.truncate(1),
+        2 => *key.last_mut().expect("keys are not empty") ^= 1,
+        _ => {}
+    }
+    assert_eq!(table.get(&key).expect("read").as_ref(), all.get(&key));
+    assert_eq!(table.contains_key(&key), Ok(all.contains_key(&key)));
+    let mut bound = |key: &[u8]| match rng.u8(..3) {
+        0 => Bound::Included(key.to_vec()),
+        1 => Bound::Excluded(key.to_vec()),
+        _ => Bound::Unbounded,
+    };
+    let other = keys.first().map_or(vec![1], |key| (*key).clone());
+    let (low, high) = if other <= key { (&other, &key) } else { (&key, &other) };
+    let (begin, end) = (bound(low), bound(high));
+    if let (Bound::Excluded(begin), Bound::Excluded(end)) = (&begin, &end)
+        && begin == end
+    {
+        return; // No range of a map, and empty here.
+    }
+    let most = rng.usize(1..20_000);
+    let bytes = |bound: &Bound<Vec<u8>>| match bound {
+        Bound::Included(key) => Bound::Included(key.clone()),
+        Bound::Excluded(key) => Bound::Excluded(key.clone()),
+        Bound::Unbounded => Bound::Unbounded,
+    };
+    let range = (bytes(&begin), bytes(&end));
+    let there = all.range::<Vec<u8>, _>(range).map(|(key, value)| (key.clone(), value.clone()));
+    let range = (begin.as_ref().map(|key| &key[..]), end.as_ref().map(|key| &key[..]));
+    let up: Vec<_> = there.clone().take(most).collect();
+    assert!(scanned(table, range, Direction::Ascending, most) == up);
+    let down: Vec<_> = there.rev().take(most).collect();
+    assert!(scanned(table, range, Direction::Descending, most) == down);
+}
+
+/// `SEEDS=n` tries n times as many.
+#[test]
+fn entries_are_found_in_their_snapshot() {
+    case!().seeds(12, |seed| {
+        let mut rng = Rng::with_seed(seed);
+        let path = directory();
+        let db = Db::open(path.path()).expect("new");
+        let options = OrderedTableOptions::default();
+        let table = db.create_ordered_table("t", options).expect("made");
+        let mut all = Entries::new();
+        let (count, long) = (rng.usize(..30_000), rng.usize(1..40));
+        let width = rng.bool().then_some(8);
+        for _ in 0..count {
+            let key: Vec<u8> =
+                (0..width.unwrap_or(rng.usize(1..long + 1))).map(|_| rng.u8(..)).collect();
+            let value = match rng.u8(..10) {
+                0 => vec![rng.u8(..); rng.usize(..2_000)],
+                _ => vec![rng.u8(..); width.unwrap_or(rng.usize(..40))],
+            };
+            all.insert(key, value);
+        }
+        let entries: Vec<_> = all.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+        table.put_many(&entries).expect("room");
+        drop(table);
+        db.close().expect("closed");
+        let reader = Db::open_read_only(path.path()).expect("it opens");
+        let table = ordered(&reader);
+        for _ in 0..12 {
+            expect_some(&table, &all, &mut rng);
+        }
+        assert_eq!(table.len(), Ok(all.len()));
+        let stats = table.stats();
+        let bytes = all.keys().map(Vec::len).sum::<usize>() as u64;
+        assert_eq!((stats.entries, stats.key_bytes), (all.len() as u64, bytes));
+        assert_eq!(stats.reserved_bytes, 0, "nothing is in memory yet");
+        // Neighbours want all of it in memory; several threads ask at once.
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                let seed = rng.u64(..);
+                let (table, all) = (&table, &all);
+                scope.spawn(move || {
+                    let first = table.first().expect("read").map(|entry| entry.to_owned());
+                    assert_eq!(
+                        first.as_ref().map(|(key, value)| (key, value)),
+                        all.first_key_value()
+                    );
+                    (0..4).for_each(|_| expect_some(table, all, &mut Rng::with_seed(seed)));
+                });
+            }
+        });
+        let owned: Vec<_> = table.range(..).owned().collect::<Result<_, _>>().expect("read");
+        assert!(owned.into_iter().eq(all.clone()));
+        table.check().expect("a sound table");
+        assert!(matches!(table.put("k", "v"), Err(Error::ReadOnly { .. })));
+    });
+}
+
+/// Rows of every version, and entries that are no rows, in blocks that have their columns apart and in others.
+#[test]
+fn statements_have_the_same_answers_in_memory_and_in_place() {
+    let path = directory();
+    let db = Db::open(path.path()).expect("new");
+    let schema =
+        "day:date, name:text?, n:i16?, price:decimal(9,2)?, note:text, code:bytes?, key(day, name)";
+    let schema = schema.parse().expect("a schema");
+    let options = OrderedTableOptions::default().schema(schema);
+    db.create_ordered_table("t", options).expect("made");
+    let mut rng = Rng::with_seed(3);
+    let mut put = |from: i32, to: i32, wide: bool| {
+        let rows = db.rows("t").expect("rows");
+        for number in from..to {
+            let name = match number % 7 {
+                0 => Value::Null,
+                1 => "a\0b".into(),
+                _ => format!("name {}", number % 100).into(),
+            };
+            let mut row = vec![
+                Value::Date(number / 3),
+                name,
+                if rng.u8(..5) == 0 { Value::Null } else { rng.i16(..).into() },
+                Value::Decimal { units: rng.i32(-999_999_999..999_999_999).into(), scale: 2 },
+                "x".repeat(rng.usize(..9)).into(),
+                Value::Null,
+            ];
+            if rng.bool() {
+                row[5] = Value::Bytes(number.to_le_bytes().to_vec().into());
+            }
+            if wide {
+                row[2] = (i64::from(number) << 20).into();
+                row.push(f64::from(number).into());
+            }
+            rows.put(&row).expect("room");
+        }
+    };
+    put(0, 30_000, false);
+    db.add_column("t", "late", Type::F64).expect("a column");
+    db.widen_column("t", "n", Type::Int(64)).expect("wider");
+    put(29_000, 50_000, true);
+    let questions = [
+        "select count(*), count(name), sum(n), sum(price), min(note), max(code), sum(late) from t",
+        "select name, count(*), sum(n), max(day) from t group by name order by name",
+        "select * from t where day between date '1978-03-20' and date '1978-03-30' order by day, name, n",
+        "select day, name, note from t where day = date '1970-01-13' order by name",
+        "select count(*) from t where n is null and late is null",
+        "select max(day), min(name) from t where day >= date '1997-05-01'",
+        "select note, count(*) from t where code is not null group by note order by 2 desc, 1 limit 3",
+    ];
+    let answers = |db: &Db| -> Vec<String> {
+        let ask = |question: &&str| format!("{:?}", db.sql(question).expect("an answer"));
+        questions.iter().map(ask).collect()
+    };
+    let in_memory = answers(&db);
+    db.close().expect("closed");
+    let reader = Db::open_read_only(path.path()).expect("it opens");
+    let table = ordered(&reader);
+    assert_eq!(answers(&reader), in_memory);
+    assert_eq!(table.stats().reserved_bytes, 0, "no statement needs all in memory");
+    table.first().expect("read");
+    assert!(table.stats().reserved_bytes > 0);
+    assert_eq!(answers(&reader), in_memory);
+}
+
+/// What a file has wrong is told when it is read, and names it.
+#[test]
+fn damage_is_told_by_what_reads_it() {
+    let path = directory();
+    let db = Db::open(path.path()).expect("new");
+    let table = db.create_ordered_table("t", OrderedTableOptions::default()).expect("made");
+    let mut rng = Rng::with_seed(5);
+    let values: Vec<Vec<u8>> = (0..20_000).map(|_| (0..40).map(|_| rng.u8(..)).collect()).collect();
+    for (number, value) in values.iter().enumerate() {
+        table.put((number as u32).to_be_bytes(), value).expect("room");
+    }
+    drop(table);
+    db.close().expect("closed");
+    let log = path.path().join("log");
+    let mut names =
+        std::fs::read_dir(&log).expect("listed").map(|file| file.expect("listed").path());
+    let is_snapshot = |path: &std::path::PathBuf| {
+        let bytes = std::fs::read(path).expect("read");
+        path.to_string_lossy().contains("snapshot-") && bytes.len() > 20_000
+    };
+    let file = names.find(is_snapshot).expect("there is one");
+    let good = std::fs::read(&file).expect("read");
+    let mut refused = 0;
+    for at in (0..good.len()).step_by(good.len() / 50) {
+        let mut bad = good.clone();
+        bad[at] ^= 1;
+        std::fs::write(&file, &bad).expect("written");
+        let told = |error: Error| {
+            assert!(matches!(error, Error::Log { .. }), "{error:?}");
+            assert!(error.to_string().contains("bring it back from a copy"), "{error}");
+        };
+        match Db::open_read_only(path.path()) {
+            Err(error) => told(error),
+            Ok(reader) => {
+                let table = ordered(&reader);
+                let mut wrong = 0;
+                for number in (0..20_000).step_by(500) {
+                    match table.get((number as u32).to_be_bytes()) {
+                        Ok(value) => assert_eq!(value.as_ref(), Some(&values[number])),
+                        Err(error) => {
+                            told(error);
+                            wrong += 1;
+                        }
+                    }
+                }
+                // One block of three, or none that is read.
+                assert!(wrong < 20, "{wrong} of 40");
+                refused += u32::from(wrong > 0);
+                let all = table.range(..).collect::<Result<Vec<_>, _>>().map(|all| all.len());
+                match all {
+                    Ok(all) => assert_eq!((all, wrong), (20_000, 0)),
+                    Err(error) => told(error),
+                }
+            }
+        }
+    }
+    assert!(refused > 20, "{refused}");
+}
