@@ -47,6 +47,7 @@ pub use options::Options;
 pub use range::{Entry, Range};
 pub use sapwood_engine::{Compute, Computed, Direction, KeyRange, Upsert};
 pub use sapwood_mem::Pages;
+pub use sapwood_mem::epoch::prepare_process;
 pub use split_points::SplitPoints;
 pub use stats::OrderedStats;
 pub use value::ValueMut;

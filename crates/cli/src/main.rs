@@ -35,6 +35,8 @@ use terminal::exit;
 use terminal::ui::{Answers, Notices, Ui};
 
 fn main() -> ExitCode {
+    // Most commands end soon, and the thread that waits for Ctrl-C is to come.
+    sapwood::prepare_process();
     let mut words: Vec<_> = env::args_os().collect();
     if words.len() <= 1 && io::stdin().is_terminal() && io::stdout().is_terminal() {
         words.push("shell".into());

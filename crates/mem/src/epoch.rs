@@ -514,6 +514,12 @@ fn quick_slot() -> usize {
     return NO_THREAD * SLOT_BYTES;
 }
 
+/// Registers the process for the fence that reaches every thread, as the first [`Epochs`] of a process does. Linux waits
+/// some 10 ms for that once there are other threads, and for nothing before.
+pub fn prepare_process() {
+    barrier::prepare();
+}
+
 #[cfg(not(loom))]
 mod barrier {
     //! A fence in two halves: `heavy` on one side orders as if `light` were a full fence.

@@ -212,6 +212,19 @@ pub use tree_options::TreeTableOptions;
 pub use tree_table::{TreePoolStats, TreeRange, TreeStats, TreeTable};
 pub use value::ValueMut;
 
+/// Does what the first database of a process does for the process, once: on Linux, registering for the fence that
+/// readers are spared. The system takes some 10 ms for that once there are other threads, and no time before. So a
+/// short program calls it at its beginning; others need not.
+///
+/// ```
+/// sapwood::prepare_process();
+/// let db = sapwood::Db::in_memory();
+/// # drop(db);
+/// ```
+pub fn prepare_process() {
+    sapwood_chunkmap::prepare_process();
+}
+
 /// The README's examples run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

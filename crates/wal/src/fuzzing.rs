@@ -85,6 +85,18 @@ pub fn block(input: &[u8]) {
     }
 }
 
+fn write<'e>(
+    disk: &SimDisk,
+    identity: &Identity,
+    writing: snapshot::Writing<'_>,
+    mut entries: impl Iterator<Item = (&'e [u8], &'e [u8])>,
+) {
+    let written = snapshot::write(disk, identity, writing, |entry| {
+        entries.try_for_each(|(key, value)| entry(key, value))
+    });
+    written.expect("a disk without faults");
+}
+
 /// All entries that a snapshot has in place.
 fn found(snapshot: &Snapshot) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut found = Vec::new();
@@ -127,12 +139,8 @@ pub fn snapshot(input: &[u8]) {
             for cut in [None, Some(&Halves as &dyn Cut)] {
                 let disk = SimDisk::new();
                 let writing = snapshot::Writing { cut, pace: None };
-                let mut writer =
-                    snapshot::Writer::create(&disk, &identity, writing).expect("no faults");
-                for (key, value) in &entries {
-                    writer.entry(key, value).expect("no faults");
-                }
-                writer.finish().expect("no faults");
+                let all = entries.iter().map(|(key, value)| (&key[..], &value[..]));
+                write(&disk, &identity, writing, all);
                 assert_eq!(read(&disk).as_ref(), Ok(&entries));
                 let opened = snapshot::open(&disk, &identity).expect("no faults");
                 let opened = opened.expect("it is of this version");
@@ -252,11 +260,9 @@ mod tests {
     fn written_block() -> Vec<u8> {
         let (disk, identity) = (SimDisk::new(), Identity { log: LOG, checkpoint: 1, table: 2 });
         let writing = snapshot::Writing { cut: Some(&Halves), pace: None };
-        let mut writer = snapshot::Writer::create(&disk, &identity, writing).expect("no faults");
-        for (key, value) in [("ka", "v1"), ("kb", "v2v3"), ("kc", "")] {
-            writer.entry(key.as_bytes(), value.as_bytes()).expect("no faults");
-        }
-        writer.finish().expect("no faults");
+        let entries = [("ka", "v1"), ("kb", "v2v3"), ("kc", "")];
+        let entries = entries.iter().map(|(key, value)| (key.as_bytes(), value.as_bytes()));
+        write(&disk, &identity, writing, entries);
         let file = disk.view(&identity.file_name()).expect("it is there");
         let (head, bytes) = (usize::from(file.bytes()[36]), usize::from(file.bytes()[40]));
         [&[head as u8], &file.bytes()[48..48 + head + bytes]].concat()

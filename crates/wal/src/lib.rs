@@ -21,7 +21,8 @@
 //! | `follow` | reading what another process appends |
 //! | `salvage` | what files say, damaged or not |
 //!
-//! **Absent:** unsafe code, engines, the meaning of descriptions, threads but the log's.
+//! **Absent:** unsafe code, engines, the meaning of descriptions, threads but the log's, and one that packs a large
+//! snapshot while its table is read.
 #![forbid(unsafe_code)]
 
 mod appender;

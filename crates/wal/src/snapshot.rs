@@ -48,7 +48,7 @@ pub use writer::{Cut, Layout};
 pub(crate) use first::write_stream;
 #[cfg(any(fuzzing, test))]
 pub(crate) use writer::write_block;
-pub(crate) use writer::{Writer, Writing};
+pub(crate) use writer::{Writing, write};
 
 const MAGIC: [u8; 8] = *b"SWSNAP\x02\n";
 /// Bytes in front of a head.

@@ -589,12 +589,11 @@ impl Wal {
                 Some(Contents::Entries(told)) => {
                     let identity = Identity { log: self.options.id, checkpoint: number, table: id };
                     let writing = Writing { pace: self.pace.as_ref(), cut: told.cut() };
-                    let mut writer = snapshot::Writer::create(&*self.disk, &identity, writing)?;
-                    told.for_each(&mut |key, value| {
-                        entries += 1;
-                        writer.entry(key, value)
-                    })?;
-                    bytes += writer.finish()?;
+                    let tell =
+                        |entry: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>| told.for_each(entry);
+                    let written = snapshot::write(&*self.disk, &identity, writing, tell)?;
+                    entries += written.0;
+                    bytes += written.1;
                     None
                 }
             };

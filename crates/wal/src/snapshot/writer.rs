@@ -2,6 +2,8 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, File, checksum};
 
@@ -38,81 +40,30 @@ pub(crate) struct Writing<'p> {
     pub(crate) cut: Option<&'p dyn Cut>,
 }
 
-/// A snapshot that is being written.
-pub(crate) struct Writer<'d> {
-    name: String,
-    identity: Identity,
-    writing: Writing<'d>,
-    out: Out,
-    /// Keys and values that no block has yet.
+/// Entries that become a block.
+#[derive(Default)]
+struct Entries {
+    /// Keys and values, one behind the other.
     bytes: Vec<u8>,
     /// Of each the lengths of key and value.
     whole: Vec<[u32; 2]>,
     /// Of each the lengths of its pieces, if all so far are of one layout.
     lens: Vec<u32>,
     layout: Option<Layout>,
-    first: Vec<u8>,
-    /// What the index has of the blocks.
-    index: Vec<u8>,
-    blocks: u64,
-    entries: u64,
-    key_bytes: u64,
-    value_bytes: u64,
-    scratch: Scratch,
+    first_key: usize,
 }
 
-/// What is used by one block after the other.
-#[derive(Default)]
-struct Scratch {
-    head: Vec<u8>,
-    body: Vec<u8>,
-    values: Vec<u8>,
-    planes: Vec<u8>,
-}
-
-impl<'d> Writer<'d> {
-    pub(crate) fn create(
-        disk: &dyn Disk,
-        identity: &Identity,
-        writing: Writing<'d>,
-    ) -> Result<Writer<'d>> {
-        let name = identity.file_name();
-        let file = disk.create(&name).map_err(|cause| Error::io(format!("make {name}"), &cause))?;
-        let out = Out { file, window: Blocks::new(WINDOW_BYTES), used: 0, offset: 0 };
-        let mut writer = Writer {
-            name,
-            identity: *identity,
-            writing,
-            out,
-            bytes: Vec::new(),
-            whole: Vec::new(),
-            lens: Vec::new(),
-            layout: None,
-            first: Vec::new(),
-            index: Vec::new(),
-            blocks: 0,
-            entries: 0,
-            key_bytes: 0,
-            value_bytes: 0,
-            scratch: Scratch::default(),
-        };
-        writer.write(&identity.bytes(MAGIC))?;
-        Ok(writer)
-    }
-
-    /// Adds an entry. Keys ascend where a reader is to find them.
-    pub(crate) fn entry(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+impl Entries {
+    fn push(&mut self, key: &[u8], value: &[u8], cut: Option<&dyn Cut>) {
         let is_first = self.whole.is_empty();
-        if is_first {
-            self.first.extend_from_slice(key);
-        }
         let begin = self.lens.len();
         let layout = match self.layout.is_some() || is_first {
-            true => self.writing.cut.and_then(|cut| cut.cut(key, value, &mut self.lens)),
+            true => cut.and_then(|cut| cut.cut(key, value, &mut self.lens)),
             false => None,
         };
         if is_first {
             self.layout = layout;
+            self.first_key = key.len();
         }
         if layout.is_none() || layout != self.layout {
             self.layout = None;
@@ -127,29 +78,147 @@ impl<'d> Writer<'d> {
         self.whole.push([key.len() as u32, value.len() as u32]);
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
-        self.entries += 1;
-        self.key_bytes += key.len() as u64;
-        self.value_bytes += value.len() as u64;
-        match self.whole.len() == ENTRIES_MAX || self.bytes.len() >= BYTES_MAX {
-            true => self.end_block(),
-            false => Ok(()),
-        }
     }
 
-    /// Ends the file and makes it last; its bytes.
-    pub(crate) fn finish(mut self) -> Result<u64> {
-        if !self.whole.is_empty() {
-            self.end_block()?;
+    fn is_full(&self) -> bool {
+        self.whole.len() == ENTRIES_MAX || self.bytes.len() >= BYTES_MAX
+    }
+
+    /// Forgets all, and keeps the memory.
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.whole.clear();
+        self.lens.clear();
+        self.layout = None;
+    }
+}
+
+/// Writes the entries that `tell` tells as a snapshot, which lasts then; how many there are, and the bytes of the
+/// file. Keys ascend where a reader is to find them. Another thread packs the blocks of a table that has several.
+pub(crate) fn write(
+    disk: &dyn Disk,
+    identity: &Identity,
+    writing: Writing<'_>,
+    tell: impl FnOnce(&mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()>,
+) -> Result<(u64, u64)> {
+    let mut writer = Some(Writer::create(disk, identity, writing)?);
+    thread::scope(|scope| {
+        let mut packing: Option<Packing<'_, '_>> = None;
+        let mut entries = Entries::default();
+        let told = tell(&mut |key, value| {
+            if entries.is_full() {
+                let packing = packing.get_or_insert_with(|| {
+                    Packing::begin(scope, writer.take().expect("it begins once"))
+                });
+                entries = packing.pack(std::mem::take(&mut entries))?;
+            }
+            entries.push(key, value, writing.cut);
+            Ok(())
+        });
+        // Where a block could not be written, that is why no more was told.
+        let mut writer = match packing {
+            Some(packing) => packing.end()?,
+            None => writer.take().expect("nothing has taken it"),
+        };
+        told?;
+        if !entries.whole.is_empty() {
+            writer.write_block(&entries)?;
         }
+        writer.finish()
+    })
+}
+
+/// A thread that writes blocks, so that the next ones are read meanwhile.
+struct Packing<'scope, 'd> {
+    blocks: SyncSender<Entries>,
+    written: Receiver<Entries>,
+    thread: ScopedJoinHandle<'scope, Result<Writer<'d>>>,
+}
+
+impl<'scope, 'd: 'scope> Packing<'scope, 'd> {
+    fn begin(scope: &'scope Scope<'scope, '_>, mut writer: Writer<'d>) -> Packing<'scope, 'd> {
+        let (blocks, to_write) = sync_channel::<Entries>(1);
+        let (back, written) = channel();
+        let thread = scope.spawn(move || {
+            for mut entries in to_write {
+                writer.write_block(&entries)?;
+                entries.clear();
+                // Where the other end has gone, no more is to be written.
+                let _not_used_again = back.send(entries);
+            }
+            Ok(writer)
+        });
+        Packing { blocks, written, thread }
+    }
+
+    /// Lets a block be written; room for the next.
+    fn pack(&mut self, entries: Entries) -> Result<Entries> {
+        if self.blocks.send(entries).is_err() {
+            // The end of the thread says why.
+            return Err(Error::Contents { why: "a block was not written".to_owned() });
+        }
+        Ok(self.written.try_recv().unwrap_or_default())
+    }
+
+    fn end(self) -> Result<Writer<'d>> {
+        drop(self.blocks);
+        self.thread.join().expect("its panic was told")
+    }
+}
+
+/// A file that is being written, block by block.
+struct Writer<'d> {
+    name: String,
+    identity: Identity,
+    pace: Option<&'d Pace>,
+    out: Out,
+    /// What the index has of the blocks.
+    index: Vec<u8>,
+    blocks: u64,
+    entries: u64,
+    key_bytes: u64,
+    value_bytes: u64,
+    // Used by one block after the other.
+    head: Vec<u8>,
+    body: Vec<u8>,
+    values: Vec<u8>,
+    planes: Vec<u8>,
+}
+
+impl<'d> Writer<'d> {
+    fn create(disk: &dyn Disk, identity: &Identity, writing: Writing<'d>) -> Result<Writer<'d>> {
+        let name = identity.file_name();
+        let file = disk.create(&name).map_err(|cause| Error::io(format!("make {name}"), &cause))?;
+        let out = Out { file, window: Blocks::new(WINDOW_BYTES), used: 0, offset: 0 };
+        let mut writer = Writer {
+            name,
+            identity: *identity,
+            pace: writing.pace,
+            out,
+            index: Vec::new(),
+            blocks: 0,
+            entries: 0,
+            key_bytes: 0,
+            value_bytes: 0,
+            head: Vec::new(),
+            body: Vec::new(),
+            values: Vec::new(),
+            planes: Vec::new(),
+        };
+        writer.write(&identity.bytes(MAGIC))?;
+        Ok(writer)
+    }
+
+    /// Ends the file and makes it last; how many entries it has, and its bytes.
+    fn finish(mut self) -> Result<(u64, u64)> {
         let at = self.out.position();
-        let Scratch { head, body, .. } = &mut self.scratch;
-        head.clear();
-        body.clear();
-        let stream = Stream::pack(&self.index, body);
+        self.head.clear();
+        self.body.clear();
+        let stream = Stream::pack(&self.index, &mut self.body);
         for part in [INDEX, self.blocks, self.entries, self.key_bytes, self.value_bytes] {
-            push(part, head);
+            push(part, &mut self.head);
         }
-        stream.encode(head);
+        stream.encode(&mut self.head);
         self.write_section()?;
         let mut end = [&MAGIC[..], &at.to_le_bytes()].concat();
         let sum = checksum(&[&self.identity.bytes(MAGIC)[..], &end].concat());
@@ -160,20 +229,21 @@ impl<'d> Writer<'d> {
         self.write(&vec![0; gap])?;
         self.write(&end)?;
         let named = |cause| Error::io(format!("write {}", self.name), &cause);
-        self.out.flush(self.writing.pace).map_err(named)?;
+        self.out.flush(self.pace).map_err(named)?;
         let bytes = self.out.file.bytes();
-        self.out.file.sync().and(bytes).map_err(named)
+        let bytes = self.out.file.sync().and(bytes).map_err(named)?;
+        Ok((self.entries, bytes))
     }
 
-    /// Writes what there is as a block.
-    fn end_block(&mut self) -> Result<()> {
-        let entries = self.whole.len();
-        let (lens, layout): (&[u32], _) = match self.layout {
-            Some(layout) => (&self.lens, layout),
-            None => (self.whole.as_flattened(), Layout { number: WHOLE, key_pieces: 1 }),
+    /// Writes entries, of which there are some, as a block.
+    fn write_block(&mut self, of: &Entries) -> Result<()> {
+        let entries = of.whole.len();
+        let (lens, layout): (&[u32], _) = match of.layout {
+            Some(layout) => (&of.lens, layout),
+            None => (of.whole.as_flattened(), Layout { number: WHOLE, key_pieces: 1 }),
         };
         let pieces = lens.len() / entries;
-        let Scratch { head, body, values, planes } = &mut self.scratch;
+        let Writer { head, body, values, planes, .. } = self;
         head.clear();
         body.clear();
         let (number, key_pieces) = (u64::from(layout.number), layout.key_pieces as u64);
@@ -182,9 +252,11 @@ impl<'d> Writer<'d> {
         }
         let mut begins = Vec::with_capacity(entries);
         let mut begin = 0;
-        for whole in &self.whole {
+        for [key, value] in &of.whole {
             begins.push(begin);
-            begin += (whole[0] + whole[1]) as usize;
+            begin += (key + value) as usize;
+            self.key_bytes += u64::from(*key);
+            self.value_bytes += u64::from(*value);
         }
         for piece in 0..pieces {
             let lens_of_it = lens[piece..].iter().step_by(pieces);
@@ -193,7 +265,7 @@ impl<'d> Writer<'d> {
             values.clear();
             if is_fixed {
                 for begin in &mut begins {
-                    values.extend_from_slice(&self.bytes[*begin..*begin + width]);
+                    values.extend_from_slice(&of.bytes[*begin..*begin + width]);
                     *begin += width;
                 }
                 push(width as u64 + 1, head);
@@ -216,41 +288,38 @@ impl<'d> Writer<'d> {
             Stream::pack(planes, body).encode(head);
             values.clear();
             for (begin, &len) in begins.iter_mut().zip(lens_of_it) {
-                values.extend_from_slice(&self.bytes[*begin..*begin + len as usize]);
+                values.extend_from_slice(&of.bytes[*begin..*begin + len as usize]);
                 *begin += len as usize;
             }
             Stream::pack(values, body).encode(head);
         }
-        for part in [head.len(), body.len(), entries, self.first.len()] {
+        let first = &of.bytes[..of.first_key];
+        for part in [head.len(), body.len(), entries, first.len()] {
             push(part as u64, &mut self.index);
         }
-        self.index.extend_from_slice(&self.first);
+        self.index.extend_from_slice(first);
         self.write_section()?;
         self.blocks += 1;
-        self.bytes.clear();
-        self.whole.clear();
-        self.lens.clear();
-        self.first.clear();
+        self.entries += entries as u64;
         Ok(())
     }
 
     /// Writes head and body.
     fn write_section(&mut self) -> Result<()> {
-        let Scratch { head, body, .. } = &self.scratch;
+        let (head, body) = (std::mem::take(&mut self.head), std::mem::take(&mut self.body));
         let lengths = [&(head.len() as u32).to_le_bytes()[..], &(body.len() as u64).to_le_bytes()];
-        let covered = [&lengths.concat()[..], head].concat();
+        let covered = [&lengths.concat()[..], &head].concat();
         let sum = self.identity.checksum(self.blocks, &covered);
         debug_assert_eq!(4 + covered.len(), PREFIX_BYTES + head.len());
-        let body = std::mem::take(&mut self.scratch.body);
         self.write(&sum.to_le_bytes())?;
         self.write(&covered)?;
         self.write(&body)?;
-        self.scratch.body = body;
+        (self.head, self.body) = (head, body);
         Ok(())
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let written = self.out.write(bytes, self.writing.pace);
+        let written = self.out.write(bytes, self.pace);
         written.map_err(|cause| Error::io(format!("write {}", self.name), &cause))
     }
 }
@@ -264,7 +333,7 @@ pub(crate) fn write_block(
     entries: u64,
 ) -> Result<()> {
     let mut writer = Writer::create(disk, identity, Writing::default())?;
-    writer.scratch = Scratch { head: head.to_vec(), body: body.to_vec(), ..Scratch::default() };
+    (writer.head, writer.body) = (head.to_vec(), body.to_vec());
     writer.write_section()?;
     for part in [head.len() as u64, body.len() as u64, entries, 0] {
         push(part, &mut writer.index);
