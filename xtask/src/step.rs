@@ -35,7 +35,7 @@ impl Step {
         self
     }
 
-    /// Fails if the command, a `cargo test` that ends in `-- FILTER`, picks no test.
+    /// Fails if the command, a `cargo test` that ends in `-- FILTER`, picks no test of one of its crates.
     pub(crate) fn must_pick_tests(mut self) -> Self {
         self.must_pick_tests = true;
         self
@@ -63,9 +63,11 @@ impl Step {
             .output()
             .map_err(|e| self.unstartable(&e))?;
         let listing = String::from_utf8_lossy(&output.stdout);
-        match listing.lines().any(|line| line.ends_with(": test")) {
+        match picks_of_all(&listing) {
             true => Ok(()),
-            false => Err("picks no test by its filter, so nothing was tested".to_owned()),
+            false => {
+                Err("picks no test of a crate by its filter, so that was not tested".to_owned())
+            }
         }
     }
 
@@ -82,6 +84,12 @@ impl fmt::Display for Step {
         let words: Vec<_> = self.words.iter().map(|word| quoted(word)).collect();
         f.write_str(&words.join(" "))
     }
+}
+
+/// Whether each program of a `cargo test -- --list` has picked tests.
+fn picks_of_all(listing: &str) -> bool {
+    let mut sums = listing.lines().filter(|line| line.ends_with(" benchmarks")).peekable();
+    sums.peek().is_some() && sums.all(|line| !line.starts_with("0 tests"))
 }
 
 fn quoted(word: &str) -> String {
@@ -128,6 +136,14 @@ fn seconds(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_crate_without_picked_tests_is_noticed() {
+        let some = "map_loom::puts: test\n\n1 test, 0 benchmarks\n";
+        let none = "\n0 tests, 0 benchmarks\n";
+        assert!(picks_of_all(some) && picks_of_all(&some.repeat(2)));
+        assert!(!picks_of_all(none) && !picks_of_all(&[some, none].concat()) && !picks_of_all(""));
+    }
 
     #[test]
     fn a_step_reads_as_a_shell_would_take_it() {
