@@ -125,11 +125,12 @@ fn ring_links(root: &Path) -> Result<String, String> {
 /// Release, for the number of interleavings; its own target folder, for the other flags. One build for all crates.
 pub(crate) fn loom(preemptions: u32) -> Steps {
     let packages = MODELLED.map(|package| format!("-p {package}")).join(" ");
-    let models = Step::new("loom", &format!("cargo test --release --no-fail-fast {packages} --lib -- loom"))
-        .env("RUSTFLAGS", "--cfg loom")
-        .env("CARGO_TARGET_DIR", "target/loom")
-        .env("LOOM_MAX_PREEMPTIONS", preemptions.to_string())
-        .must_pick_tests();
+    let models =
+        Step::new("loom", &format!("cargo test --release --no-fail-fast {packages} --lib -- loom"))
+            .env("RUSTFLAGS", "--cfg loom")
+            .env("CARGO_TARGET_DIR", "target/loom")
+            .env("LOOM_MAX_PREEMPTIONS", preemptions.to_string())
+            .must_pick_tests();
     Ok(vec![models])
 }
 

@@ -26,6 +26,7 @@ mod error;
 #[cfg(feature = "parquet")]
 mod export;
 mod expression;
+mod facts;
 mod filter;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
@@ -49,6 +50,7 @@ pub use error::{Error, Result, SyntaxError};
 #[cfg(feature = "parquet")]
 pub use export::{ParquetFile, ParquetOptions};
 pub use expression::{EXPRESSION_DEPTH_MAX, Expression};
+pub use facts::{FactField, FactKind, FactRow, FactRows};
 pub use filter::{Compiled, FILTER_DEPTH_MAX, Filter};
 pub use input::batch::{Column, RowBatch};
 pub use input::builder::RowBatchBuilder;

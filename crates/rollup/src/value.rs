@@ -28,6 +28,18 @@ impl<'a> Value<'a> {
         Value::Text(Cow::Borrowed(text))
     }
 
+    /// The value as JSON.
+    ///
+    /// ```
+    /// use sapwood::rollup::Value;
+    ///
+    /// let tags = Value::List(vec![Value::text("oak"), Value::Null, Value::Long(7)]);
+    /// assert_eq!(tags.to_json(), r#"["oak",null,7]"#);
+    /// ```
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("every value is one of JSON")
+    }
+
     /// Whether there is none.
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)

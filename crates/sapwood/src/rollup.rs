@@ -45,11 +45,11 @@
 pub use sapwood_rollup::{
     Aggregation, AggregationKind, Answer, BadLine, BadRow, Column, Compiled as CompiledFilter,
     CsvRows, Dimension, DimensionKind, DimensionSpec, Discovery, EXPRESSION_DEPTH_MAX, Error,
-    Expression, FILTER_DEPTH_MAX, Filter, Granularity, Ingested, Interval, Limits, MessagePackRows,
-    Metric, MetricKind, NoNumber, Number, OrderBy, Query, Result, Rollup, RollupStats, RowBatch,
-    RowBatchBuilder, SAMPLES_MAX, Sample, ScanOrder, Schema, Sealed, SketchFigure, SketchInput,
-    SyntaxError, TIME_COLUMN, ThetaSet, TimestampFormat, TopNMetric, Transform, Utf, Value,
-    VirtualColumn, Writer,
+    Expression, FILTER_DEPTH_MAX, FactField, FactKind, FactRow, FactRows, Filter, Granularity,
+    Ingested, Interval, Limits, MessagePackRows, Metric, MetricKind, NoNumber, Number, OrderBy,
+    Query, Result, Rollup, RollupStats, RowBatch, RowBatchBuilder, SAMPLES_MAX, Sample, ScanOrder,
+    Schema, Sealed, SketchFigure, SketchInput, SyntaxError, TIME_COLUMN, ThetaSet, TimestampFormat,
+    TopNMetric, Transform, Utf, Value, VirtualColumn, Writer,
 };
 #[cfg(feature = "parquet")]
 pub use sapwood_rollup::{ParquetFile, ParquetOptions};

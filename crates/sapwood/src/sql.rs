@@ -1,7 +1,7 @@
 //! SQL over the tables of a database, and over any other rows.
 //!
 //! [`Db::sql`](crate::Db::sql) executes statements over the tables of a database. A table with a
-//! [schema](crate::schema) has its columns; any other has `key` and `value`, as bytes. Conditions of the columns
+//! [schema](crate::schema) has its columns; a roll-up has the columns of its facts; any other has `key` and `value`, as bytes. Conditions of the columns
 //! of a key become gets and ranges; every other `select` looks at all rows, by several threads.
 //!
 //! ```
@@ -35,6 +35,7 @@ mod blocks;
 mod catalog;
 mod change;
 mod ranges;
+mod rollup;
 mod scan;
 mod table;
 

@@ -143,6 +143,7 @@ const HOUSES: &[House] = &[
             &["contents"],
             &["rollup", "salvage"],
             &["query", "writer"],
+            &["facts"],
             &["export"],
             &["fuzzing"],
         ],

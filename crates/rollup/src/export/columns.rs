@@ -11,13 +11,14 @@ use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef, TimeUnit};
 use sapwood_aggregate::CentralMoments;
 
 use crate::error::Result;
+use crate::facts::reading;
 use crate::live::dictionary::Entry;
 use crate::live::state::Place;
 use crate::query::batch::{FactBatch, FactColumn, Texts};
 use crate::query::columns::{Form, Source};
 use crate::query::plan::Plan;
 use crate::schema::{DimensionKind, Metric, MetricKind};
-use crate::sketch::{Reading, Sketch, SketchKind};
+use crate::sketch::Sketch;
 use crate::value::Value;
 
 /// Rows of a batch, and about the bytes of texts and states at which it ends before it has them.
@@ -366,15 +367,6 @@ fn push_sketch(
         _ => unreachable!("{KINDS}"),
     }
     Ok(bytes.len())
-}
-
-/// The figure of a sketch: what a scan shows of ours, and what it estimates of those that a scan shows as bytes.
-fn reading(kind: &SketchKind) -> Reading {
-    match kind {
-        SketchKind::Own(function) => Reading::Own(function.clone()),
-        SketchKind::Hll { .. } | SketchKind::Theta { .. } => Reading::Estimate { rounded: false },
-        SketchKind::Kll { .. } => Reading::Quantile(0.5),
-    }
 }
 
 fn moments_of(sketch: &Sketch) -> Option<CentralMoments> {

@@ -30,6 +30,21 @@ pub(crate) enum Form {
     Sketch,
 }
 
+impl Form {
+    /// That of a metric whose state is there.
+    pub(crate) fn of_state(place: Place) -> Form {
+        match place {
+            Place::Sketch(_) => Form::Sketch,
+            Place::Cell(kind, _) => match kind {
+                CellKind::SumLong | CellKind::MinLong | CellKind::MaxLong => Form::Long,
+                CellKind::SumDouble | CellKind::MinDouble | CellKind::MaxDouble => Form::Double,
+                CellKind::FirstLong | CellKind::LastLong => Form::TimedLong,
+                CellKind::FirstDouble | CellKind::LastDouble => Form::TimedDouble,
+            },
+        }
+    }
+}
+
 /// The columns that there are, by name, and those of them that a query reads, by number.
 #[derive(Debug)]
 pub(crate) struct Columns<'r> {
@@ -79,16 +94,7 @@ impl<'r> Columns<'r> {
             return Some((Source::Dimension(at), form(self.dimensions[at].kind)));
         }
         let at = self.metrics.iter().position(|known| known.name == name)?;
-        let form = match self.layout.slots[at].place {
-            Place::Sketch(_) => Form::Sketch,
-            Place::Cell(kind, _) => match kind {
-                CellKind::SumLong | CellKind::MinLong | CellKind::MaxLong => Form::Long,
-                CellKind::SumDouble | CellKind::MinDouble | CellKind::MaxDouble => Form::Double,
-                CellKind::FirstLong | CellKind::LastLong => Form::TimedLong,
-                CellKind::FirstDouble | CellKind::LastDouble => Form::TimedDouble,
-            },
-        };
-        Some((Source::Metric(at), form))
+        Some((Source::Metric(at), Form::of_state(self.layout.slots[at].place)))
     }
 
     /// What the values of a column are, if there is one: of a sketch, none of these.

@@ -2,6 +2,7 @@
 
 use sapwood_sql::{Answer, Catalog, Source, SourceResult, TableName, TableSummary};
 
+use super::rollup::RollupSource;
 use super::table::TableSource;
 use crate::schema::{Schema, Type};
 use crate::{Db, Engine, HashTableOptions, OrderedTableOptions, TreeTableOptions};
@@ -37,7 +38,7 @@ impl<'a> Tables<'a> {
     /// A table as a source of rows, which is of this table also when the database is closed elsewhere.
     ///
     /// # Errors
-    /// Why there is none: no table is called so, or it is a roll-up.
+    /// Why there is none: no table is called so, or it cannot be opened.
     ///
     /// ```
     /// # use sapwood::sql::{Source, Tables};
@@ -49,10 +50,8 @@ impl<'a> Tables<'a> {
     /// ```
     pub fn source(&self, name: &str) -> SourceResult<Box<dyn Source>> {
         if self.db.engine(name) == Some(Engine::Rollup) {
-            return Err(format!(
-                "`{name}` is a roll-up, which is asked by Druid's native queries: \
-                 `RollupTable::query`, `sapwood query`"
-            ));
+            let table = self.db.rollup_table(name).map_err(|error| error.to_string())?;
+            return Ok(Box::new(RollupSource::new(table)));
         }
         let schema = self.db.schema(name).map_err(|error| error.to_string())?;
         let table = self.db.table(name).map_err(|error| error.to_string())?;
@@ -77,24 +76,23 @@ impl Catalog for Tables<'_> {
 
     fn tables(&self) -> SourceResult<Vec<TableSummary>> {
         let summary = |name: String| {
+            let told = |error: crate::Error| error.to_string();
             let engine = self.db.engine(&name);
-            let schema = self.db.schema(&name).map_err(|error| error.to_string())?;
-            let rows = match engine {
-                Some(Engine::Rollup) | None => None,
-                Some(_) => {
-                    let table = self.db.table(&name).map_err(|error| error.to_string())?;
-                    Some(table.len_estimate() as u64)
+            let kind = engine.map_or_else(String::new, |engine| engine.to_string());
+            let (rows, columns) = match engine {
+                Some(Engine::Rollup) => {
+                    let source = RollupSource::new(self.db.rollup_table(&name).map_err(told)?);
+                    (source.rows_estimate(), source.described())
+                }
+                _ => {
+                    let schema = self.db.schema(&name).map_err(told)?;
+                    let entries = || "key:bytes, value:bytes, key(key)".to_owned();
+                    let columns = schema.map_or_else(entries, |schema| schema.to_string());
+                    let table = engine.map(|_| self.db.table(&name)).transpose().map_err(told)?;
+                    (table.map(|table| table.len_estimate() as u64), columns)
                 }
             };
-            Ok(TableSummary {
-                kind: engine.map_or_else(String::new, |engine| engine.to_string()),
-                rows,
-                columns: schema.map_or_else(
-                    || "key:bytes, value:bytes, key(key)".to_owned(),
-                    |schema| schema.to_string(),
-                ),
-                name,
-            })
+            Ok(TableSummary { kind, rows, columns, name })
         };
         self.db.table_names().into_iter().map(summary).collect()
     }

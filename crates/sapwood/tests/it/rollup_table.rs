@@ -92,7 +92,7 @@ fn what_the_engine_refuses_has_the_name_of_the_table() {
     assert!(refused.to_string().starts_with("table `edits`: the schema cannot be: "), "{refused}");
     assert!(db.table_names().is_empty(), "nothing is left of it");
     let edits = db.create_rollup_table("edits", options()).expect("a free name");
-    let query = Query::group_by(["user"]);
+    let query = Query::group_by(["editor"]);
     let refused = edits.query(&query).expect_err("no such dimension");
     assert!(matches!(refused, Error::Rollup { ref table, .. } if &**table == "edits"), "{refused}");
     let flag = Arc::new(AtomicBool::new(true));
@@ -166,4 +166,100 @@ fn a_directory_has_roll_ups_beside_its_tables_while_it_is_open() {
     assert!(matches!(refused, Err(Error::ReadOnly { .. })));
     let check = Db::check(directory.path()).expect("it is there");
     assert_eq!(check.problems, []);
+}
+
+/// Figures of statements are those of native queries, of live facts, sealed ones, and after opening again.
+#[test]
+fn statements_read_facts() {
+    use sapwood::sql::Outcome;
+
+    let path = tempfile::TempDir::new().expect("a directory for the test");
+    let db = Db::open(path.path()).expect("new");
+    let schema = Schema::new("time")
+        .dimension(Dimension::text("page"))
+        .dimension(Dimension::long("editor"))
+        .dimension(Dimension::text("tags"))
+        .metric(Metric::count("edits"))
+        .metric(Metric::long_sum("added", "added"))
+        .metric(Metric::double_max("most", "share"))
+        .metric(Metric::distinct("users", "editor"));
+    let edits = db.create_rollup_table("edits", RollupTableOptions::new(schema)).expect("made");
+    let mut rng = fastrand::Rng::with_seed(11);
+    let rows = |db: &Db, statement: &str| -> Vec<Vec<String>> {
+        let outcome = db.sql(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+        let Outcome::Rows(answer) = outcome else { panic!("{statement} has rows") };
+        let row = |row| {
+            let value = |column| answer.value(row, column).expect("a value").to_string();
+            (0..answer.columns().len()).map(value).collect()
+        };
+        (0..answer.len()).map(row).collect()
+    };
+    let expect_same = |db: &Db| {
+        let edits = db.rollup_table("edits").expect("it is there");
+        let query = Query::group_by(["page"])
+            .aggregation(Aggregation::long_sum("edits", "edits"))
+            .aggregation(Aggregation::long_sum("added", "added"))
+            .aggregation(Aggregation::double_max("most", "most"))
+            .order_by("page", false);
+        let native = edits.query(&query).expect("an answer");
+        let text = |value: &rollup::Value<'_>| match value {
+            rollup::Value::Null => "null".to_owned(),
+            value => value.to_text().expect("one value").into_owned(),
+        };
+        let native: Vec<Vec<String>> =
+            native.rows.iter().map(|row| row.iter().skip(1).map(text).collect()).collect();
+        let statement = "select page, sum(edits), sum(added), max(most) from edits \
+                         group by page order by page nulls last";
+        assert_eq!(rows(db, statement), native);
+        // Times are cut to an interval before anything is read.
+        let within = "from edits where __time >= timestamp '1970-01-01 00:00:20' and __time < timestamp '1970-01-01 00:00:30'";
+        let least = rows(db, &format!("select count(*), min(__time), max(__time) {within}"));
+        let all = rows(db, "select __time, page, editor, tags from edits order by __time");
+        let expected: Vec<&String> = all
+            .iter()
+            .map(|row| &row[0])
+            .filter(|time| ("1970-01-01 00:00:20".."1970-01-01 00:00:30").contains(&time.as_str()))
+            .collect();
+        assert_eq!(least[0][0], expected.len().to_string());
+        assert_eq!((&least[0][1], &least[0][2]), (expected[0], *expected.last().expect("some")));
+        let explained = rows(db, &format!("explain select count(*) {within}"));
+        assert!(format!("{explained:?}").contains("1970-01-01T00:00:20"), "{explained:?}");
+        let lists = rows(db, "select tags, count(*) from edits where tags like '[%' group by 1");
+        assert_eq!(lists.len(), 1);
+        assert_eq!(lists[0][0], r#"["a","b"]"#);
+    };
+    for round in 0..3 {
+        let lines: Vec<String> = (0..5_000)
+            .map(|_| {
+                let page = match rng.u8(..9) {
+                    0 => "null".to_owned(),
+                    page => format!("\"page {page}\""),
+                };
+                let tags = ["null", r#""a""#, r#"["a","b"]"#][rng.usize(..3)];
+                let (time, editor) = (rng.u32(..60) * 1_000, rng.u32(..50));
+                let (added, share) = (rng.i32(-500..500), f64::from(rng.u32(..1_000)) / 8.0);
+                format!(
+                    r#"{{"time": {time}, "page": {page}, "editor": {editor}, "tags": {tags}, "added": {added}, "share": {share}}}"#
+                )
+            })
+            .collect();
+        let (batch, bad) = RowBatch::from_json_lines(lines.join("\n").as_bytes());
+        assert!(bad.is_empty());
+        edits.ingest(&batch).expect("room");
+        expect_same(&db);
+        if round < 2 {
+            edits.seal().expect("sealed");
+            expect_same(&db);
+        }
+    }
+    let estimates = rows(&db, "select min(users), max(users) from edits");
+    assert_eq!(estimates, [["1", "1"]]);
+    let tables = rows(&db, "show tables");
+    assert!(format!("{tables:?}").contains("__time:timestamp(ms), page:text?"), "{tables:?}");
+    let refused = db.sql("delete from edits").expect_err("facts stay").to_string();
+    assert!(refused.contains("sapwood ingest"), "{refused}");
+    drop(edits);
+    expect_same(&Db::open_read_only(path.path()).expect("it opens"));
+    drop(db);
+    expect_same(&Db::open(path.path()).expect("it opens"));
 }

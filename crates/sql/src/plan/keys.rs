@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use sapwood_schema::{Type, Value};
 
+use crate::kind::Kind;
 use crate::node::{Comparison, Node, Op};
 use crate::source::{KeyFilter, Source};
 
@@ -40,9 +41,23 @@ pub(crate) fn key_filter(source: &dyn Source, filter: Option<&Node>) -> KeyFilte
     keys
 }
 
+/// Whether a node is a column, or its moments in finer units, as they are compared with moments of such.
+fn is_column(node: &Node, column: usize) -> bool {
+    match &node.op {
+        Op::Column(found) => *found == column,
+        Op::Convert(inner, _) => match (&inner.kind, &node.kind) {
+            (Kind::Timestamp(from), Kind::Timestamp(to)) => {
+                from.ticks() <= to.ticks() && is_column(inner, column)
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
 /// The values of a column for which a condition can be true, if it names them.
 fn equal_values(part: &Node, column: usize, kind: &Type) -> Option<Vec<Value<'static>>> {
-    let is_column = |node: &Node| matches!(node.op, Op::Column(found) if found == column);
+    let is_column = |node: &Node| is_column(node, column);
     // What the column's type has not, no row has.
     let stored = |values: Vec<Value<'static>>| -> Vec<Value<'static>> {
         values.into_iter().filter_map(|value| value.to_type(kind).ok()).collect()
@@ -79,7 +94,7 @@ fn range_of(
             Op::Like(left, pattern) => (left, Err(pattern.prefix())),
             _ => continue,
         };
-        if !matches!(left.op, Op::Column(found) if found == column) {
+        if !is_column(left, column) {
             continue;
         }
         match right {

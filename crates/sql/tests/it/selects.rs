@@ -341,6 +341,24 @@ fn conditions_of_keys_reach_the_source() {
     assert_eq!(db.value("select count(*) from t where a = 'x' or b = 7"), "4");
     let explained = plan("select c from t where a = 'x' or b = 7");
     assert!(explained.contains("equal: [], range: None"), "{explained}");
+    // Moments are compared in the finer units.
+    let rows = "(timestamp '2013-01-01 00:00:01'), (timestamp '2013-01-01 00:00:02')";
+    let db = Memory::default().with("t", "m:timestamp(ms), key(m)", rows);
+    let plan = |sql: &str| db.rows(&format!("explain {sql}"))[0].clone();
+    let later = "select m from t where m > timestamp '2013-01-01 00:00:01'";
+    assert_eq!(db.rows(later), ["2013-01-01 00:00:02"]);
+    let explained = plan(later);
+    assert!(
+        explained.contains("range: Some((Excluded(Timestamp { ticks: 1356998401000"),
+        "{explained}"
+    );
+    let same = "select m from t where m = timestamp '2013-01-01 00:00:02'";
+    assert_eq!(db.rows(same), ["2013-01-01 00:00:02"]);
+    assert!(plan(same).contains("equal: [[Timestamp { ticks: 1356998402000"), "{}", plan(same));
+    let never = "select m from t where m = timestamp '2013-01-01 00:00:02.000001'";
+    assert_eq!(db.rows(never), Vec::<String>::new());
+    let between = "select m from t where m < timestamp '2013-01-01 00:00:01.000001'";
+    assert_eq!(db.rows(between), ["2013-01-01 00:00:01"]);
 }
 
 #[test]
