@@ -4,9 +4,9 @@ use std::io::Write;
 use std::ops::{ControlFlow, RangeInclusive};
 
 use crate::args::rows::Get;
-use crate::rows::encoding::Stored;
 use crate::rows::open_input::open_input;
 use crate::rows::rows_table;
+use crate::rows::stored::Stored;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{escaped, plural, shown_list};
 use crate::terminal::ui::{Answers, Ui};

@@ -15,8 +15,8 @@ use sapwood::sql::{Scan, SourceColumn, SourceResult};
 
 use super::content::Format;
 use super::input::{Input, Seekable};
+use crate::rows::columns::distinct_names;
 use crate::rows::exchange::columnar::guarded;
-use crate::rows::reader::distinct_names;
 use crate::rows::source::plain;
 use crate::terminal::format::quoted;
 use scan::{ArrowScan, ParquetScan};
@@ -146,8 +146,7 @@ fn columns_of(input: &Input, schema: &SchemaRef) -> (Vec<SourceColumn>, Vec<usiz
         name => name.to_owned(),
     });
     let (names, renamed) = distinct_names(names.collect());
-    let mut notices: Vec<String> =
-        renamed.iter().map(|renamed| format!("{}: {renamed}", input.name)).collect();
+    let mut notices: Vec<String> = renamed.iter().map(ToString::to_string).collect();
     let (mut columns, mut places, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for (place, (name, field)) in names.into_iter().zip(schema.fields()).enumerate() {
         match kind_of(field.data_type()) {
@@ -160,8 +159,7 @@ fn columns_of(input: &Input, schema: &SchemaRef) -> (Vec<SourceColumn>, Vec<usiz
     }
     if !left_out.is_empty() {
         notices.push(format!(
-            "{}: columns of types that cannot be read are left out: {}",
-            input.name,
+            "columns of types that cannot be read are left out: {}",
             left_out.join(", ")
         ));
     }

@@ -12,7 +12,7 @@ use super::looks::Look;
 use super::options::FrameOptions;
 use super::records::{Fields, Refused, Splitter, line_at};
 use super::text::{Known, TextFile};
-use crate::rows::reader::distinct_names;
+use crate::rows::columns::distinct_names;
 use crate::rows::source::plain;
 use crate::terminal::format::plural;
 
@@ -37,7 +37,7 @@ pub(super) fn sample(
         false => name,
     });
     let (names, renamed) = distinct_names(names.collect());
-    let notices = renamed.iter().map(|renamed| format!("{}: {renamed}", input.name)).collect();
+    let notices = renamed.iter().map(ToString::to_string).collect();
     let all: Vec<usize> = (0..names.len()).collect();
     let looks = look(input, options, delimiter, names.len(), &all, options.sample_rows)?;
     Ok(Known { names, looks, notices })
