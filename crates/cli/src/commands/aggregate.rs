@@ -18,6 +18,7 @@ use std::io::Write;
 use std::thread;
 
 use sapwood::aggregate::{self, Answer, Execution, Group, Layout, Plan, Progress, Tally};
+use sapwood::schema::Type;
 use sapwood::{Error, Table};
 
 use crate::args;
@@ -26,7 +27,9 @@ use crate::rows::key_columns::KeyColumns;
 use crate::rows::key_range::KeyBounds;
 use crate::rows::open_input::{Loaded, open_any_input};
 use crate::terminal::exit::{Failure, Outcome, words};
-use crate::terminal::format::{count, escaped, plural, quoted, shown_list, time, write_table};
+use crate::terminal::format::{
+    count, escaped, plural, quoted, shown, shown_list, time, write_table,
+};
 use crate::terminal::stderr;
 use crate::terminal::ui::{Answers, Ui};
 
@@ -61,7 +64,7 @@ pub(crate) fn run(args: &args::rows::Aggregate, ui: &Ui) -> Outcome {
     let query = request.query(layout.clone(), args).select(selection);
     // What does not fit the rows is told apart from what does not fit the answer.
     let ground = Ground::of(&loaded);
-    query.compile().map_err(|error| usage_of_columns(&error, &mixed, ground, is_explained))?;
+    query.compile().map_err(|error| usage_of_columns(&error, &mixed, &loaded, is_explained))?;
     let groups = request.groups.clone();
     let query = request.arranged(query).compile().map_err(usage)?;
     for mixed in mixed.iter().filter(|mixed| mixed.is_read_by(&query, &layout)) {
@@ -119,40 +122,47 @@ impl Ground {
             _ => Ground::Bytes,
         }
     }
-
-    /// How a user has columns read otherwise.
-    fn other_reading(self) -> Option<&'static str> {
-        match self {
-            Ground::File => Some("--types 'delay:f64' changes it, and leaves other rows out"),
-            Ground::Typed => None,
-            Ground::Bytes => Some("--layout 'delay:cell(4).decimal' changes it"),
-        }
-    }
 }
 
 fn usage_of_columns(
     error: &aggregate::QueryError,
     mixed: &[Mixed],
-    ground: Ground,
+    loaded: &Loaded,
     is_explained: bool,
 ) -> Failure {
     let error = error.to_string();
-    let named = mixed.iter().find(|mixed| error.contains(&format!("`{}`", mixed.field.name)));
-    Failure::Usage(match named {
-        Some(Mixed { field, other, .. }) => format!(
+    let is_named = |name: &str| error.contains(&format!("`{name}`"));
+    let of_text = match (&loaded.columns, Ground::of(loaded)) {
+        (Columns::Typed(format), Ground::File) => {
+            let mut columns = format.schema().columns().iter();
+            columns.find(|column| column.kind == Type::Text && is_named(&column.name))
+        }
+        _ => None,
+    };
+    if let Some(column) = of_text {
+        let name = shown(&column.name);
+        return Failure::Usage(format!(
+            "{error}\n--types '{name}:f64' reads numbers, and leaves rows with others out"
+        ));
+    }
+    if let Some(Mixed { field, other, .. }) = mixed.iter().find(|it| is_named(&it.field.name)) {
+        return Failure::Usage(format!(
             "{error}\nit has {} beside numbers; --layout '{field}' reads \
              numbers, and --na or --mismatches skip passes over what is none",
             quoted(other)
-        ),
-        None => match (is_explained, ground.other_reading()) {
-            (false, Some(other)) => {
-                format!("{error}\n--dry-run shows how columns are read, {other}")
-            }
-            (false, None) => format!("{error}\n--dry-run shows how columns are read"),
-            // How they are read stands above.
-            (true, Some(other)) => format!("{error}\n{other}"),
-            (true, None) => error,
-        },
+        ));
+    }
+    let layout = "--layout 'delay:cell(4).decimal' changes";
+    Failure::Usage(match (is_explained, Ground::of(loaded)) {
+        (false, Ground::Bytes) => {
+            format!("{error}\n--dry-run shows how columns are read, {layout} it")
+        }
+        (false, Ground::File | Ground::Typed) => {
+            format!("{error}\n--dry-run shows how columns are read")
+        }
+        // How they are read stands above.
+        (true, Ground::Bytes) => format!("{error}\n{layout} how columns are read"),
+        (true, Ground::File | Ground::Typed) => error,
     })
 }
 

@@ -102,13 +102,13 @@ impl Waiting {
 impl Read for Waiting {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.piece.position() == self.piece.get_ref().len() as u64 {
+            if self.interrupt.asked() {
+                return Err(io::Error::other("the wait for input was interrupted"));
+            }
             match self.pieces.recv_timeout(Self::LOOK) {
                 Ok(Ok(piece)) if piece.is_empty() => return Ok(0),
                 Ok(piece) => self.piece = Cursor::new(piece?),
                 Err(RecvTimeoutError::Disconnected) => return Ok(0),
-                Err(RecvTimeoutError::Timeout) if self.interrupt.asked() => {
-                    return Err(io::Error::other("the wait for input was interrupted"));
-                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }

@@ -332,4 +332,9 @@ fn numbers_that_were_taken_for_text_are_told() {
     let output = sapwood(&[&["aggregate", &kept, "-q"], &told[..]].concat()).assert().success();
     let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
     assert!(!stderr.contains("is read as text"), "{stderr}");
+    let refused = [&["aggregate", &kept, "-q", "--select", "max(n)"], &told[..2]].concat();
+    let output = sapwood(&refused).assert().code(1);
+    let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    assert!(stderr.contains("the first by key, 3: field `n` is not a decimal number"), "{stderr}");
+    assert!(stderr.contains("say with --layout or --na how"), "{stderr}");
 }

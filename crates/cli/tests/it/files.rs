@@ -265,7 +265,7 @@ fn every_command_takes_delimiters_types_and_missing_values() {
     // Rows of a directory have been read.
     let kept = directory.path().join("kept");
     let kept = kept.to_str().expect("UTF-8");
-    stdout_of(&["load", &path, "--key", "k", "--dir", kept, "-q"]);
+    stdout_of(&["load", &path, "--key", "k", "--delimiter", ":", "--dir", kept, "-q"]);
     for option in [["--delimiter", ":"], ["--na", "none"], ["--types", "n:f64"]] {
         for command in
             [&["scan", kept][..], &["get", kept, "1"], &["stats", kept], &["aggregate", kept]]

@@ -9,6 +9,7 @@ fn line(row: &csv::StringRecord) -> String {
 fn typed(field: &str) -> String {
     match field {
         "NA" => String::new(),
+        moment if moment.ends_with(":00Z") => moment.trim_end_matches('Z').replace('T', " "),
         field => field.to_owned(),
     }
 }

@@ -72,7 +72,7 @@ impl ColumnFile {
             }
         };
         input.finish();
-        let (columns, places, notices) = columns_of(&input, &schema);
+        let (columns, places, notices) = columns_of(&schema);
         Ok(ColumnFile { input, columns, places, notices, layout })
     }
 
@@ -113,7 +113,7 @@ impl ColumnFile {
 }
 
 fn open(input: &Input) -> Result<Seekable, String> {
-    input.seekable().map_err(|error| input.failed(plain(&error)))
+    input.seekable().map_err(|error| input.unread(&error))
 }
 
 fn seekable(input: &Input) -> Result<Box<dyn Bytes>, String> {
@@ -139,7 +139,7 @@ fn damaged(input: &Input, format: &str, what: &str) -> String {
 }
 
 /// The columns that can be read, where they stand, and what is to be said of the others.
-fn columns_of(input: &Input, schema: &SchemaRef) -> (Vec<SourceColumn>, Vec<usize>, Vec<String>) {
+fn columns_of(schema: &SchemaRef) -> (Vec<SourceColumn>, Vec<usize>, Vec<String>) {
     let schema: &Arc<Schema> = schema;
     let names = schema.fields().iter().enumerate().map(|(at, field)| match field.name().as_str() {
         "" => format!("column{}", at + 1),
