@@ -265,12 +265,12 @@ pub(crate) struct Aggregate {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "to", "prefix"])]
     pub(crate) keys: Option<PathBuf>,
 
-    /// How columns are read: fields beside those that the rows have, or instead of one of them
+    /// How rows of a directory are read: fields beside those that they have, or instead of one of them
     ///
-    /// The columns of a file and of typed rows have the types that `--types` changes. --explain prints how each
-    /// is read. A table that a program made has the fields that it declared; others lie in the bytes of its keys and
-    /// values: `hits:i64le`, `kind:key.u8`. Of rows that are kept as text, `zip:cell(4).text` reads a column of
-    /// CSV, and `city:json($.address.city)` a member of JSON lines.
+    /// --explain prints how each column is read; that of a file has a type, which --types changes. A table that a
+    /// program made has the fields that it declared; others lie in the bytes of its keys and values: `hits:i64le`,
+    /// `kind:key.u8`. Of rows that are kept as text, `zip:cell(4).text` reads a column of CSV, and
+    /// `city:json($.address.city)` a member of JSON lines.
     #[arg(long, value_name = "FIELDS")]
     pub(crate) layout: Option<String>,
 

@@ -26,6 +26,7 @@ use crate::rows::columns::Columns;
 use crate::rows::key_columns::KeyColumns;
 use crate::rows::key_range::KeyBounds;
 use crate::rows::open_input::{Loaded, open_any_input};
+use crate::rows::source;
 use crate::terminal::exit::{Failure, Outcome, words};
 use crate::terminal::format::{
     count, escaped, plural, quoted, shown, shown_list, time, write_table,
@@ -42,6 +43,14 @@ pub(crate) fn run(args: &args::rows::Aggregate, ui: &Ui) -> Outcome {
     let request = Request::parse(args)?;
     let range = KeyBounds::parse(&args.range, args.input.key.as_ref())?;
     selected::check(args)?;
+    if args.layout.is_some() && !args.input.file.is_dir() {
+        source::exists(&args.input.file)?;
+        return Err(Failure::Usage(
+            "--layout reads the bytes of rows in a directory: the columns of a file have types, and --types \
+             'delay:f64' gives one another"
+                .to_owned(),
+        ));
+    }
     let is_explained = args.explain || args.dry_run;
     let loaded = open_any_input(&args.input, ui)?;
     loaded.tell(&args.input, ui);

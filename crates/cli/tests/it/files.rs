@@ -126,6 +126,9 @@ fn repeated_keys_are_counted_and_kept_as_asked() {
     assert_eq!(grouped, "{\"k\":\"a\",\"count\":3}\n{\"k\":\"b\",\"count\":1}\n");
     let all = stdout_of(&["get", &path, "--key", "k", "--duplicates", "all", "-q", "a"]);
     assert_eq!(all, "k  a\nv  1\n\nk  a\nv  3\n\nk  a\nv  4\n");
+    // Its number alone names one of them.
+    let one = stdout_of(&["get", &path, "--key", "k", "--duplicates", "all", "-q", "a", "3"]);
+    assert_eq!(one, "k  a\nv  3\n");
 }
 
 #[test]
