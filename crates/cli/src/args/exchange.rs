@@ -62,7 +62,7 @@ pub(crate) struct Import {
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<FileFormat>,
 
-    /// The columns that make the key, with their types: rows are kept as `sapwood load` keeps them
+    /// The columns that make the key, with their types: rows are kept as text, which `sapwood load` makes typed columns of
     #[arg(long, short, value_name = "COLUMN:TYPE,...", conflicts_with_all = ["layout", "raw"])]
     pub(crate) key: Option<KeySpec>,
 

@@ -14,17 +14,16 @@ use crate::terminal::format::parse_bytes;
 /// A file, and how its rows become entries of a table.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Input {
-    /// CSV with a header, or JSON lines; .zst and .gz are unpacked; `-` is standard input
+    /// CSV with a header, JSON, JSON lines, Parquet or Arrow; .zst and .gz are unpacked; `-` is standard input
     ///
     /// Commands that look at rows take a directory too, which `sapwood load --dir` has filled.
     pub(crate) file: PathBuf,
 
     /// The columns that make the key, in the order in which they sort
     ///
-    /// A column sorts as numbers if all its values in the first 1,000 rows are numbers as they
-    /// would be printed, else as text. Say the type to be sure: carrier:str,flight:int,delay:float.
-    /// `load` looks at all values. Needed for a file, but by `load` and by `aggregate`, which counts
-    /// every row without it; a directory knows its own.
+    /// A column sorts as the type that all its values have: numbers, dates, text. Say the type to be sure:
+    /// carrier:str,flight:int,delay:float; --types has more. Needed for a file, but by `load` and by
+    /// `aggregate`, which counts every row without it; a directory knows its own.
     #[arg(long, short, value_name = "COLUMN[:TYPE],...")]
     pub(crate) key: Option<KeySpec>,
 
@@ -47,9 +46,12 @@ pub(crate) struct Input {
     #[arg(long, value_name = "NUMBER")]
     pub(crate) checkpoint: Option<u64>,
 
-    /// The format of the rows [default: by the file's name]
+    /// The format of the rows [default: by the file's name, or its first bytes]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
+
+    #[command(flatten)]
+    pub(crate) text: TextColumns,
 
     /// Which rows to keep when several have the same key; they are counted in any case
     #[arg(long, value_name = "WHICH", default_value = "last")]
@@ -74,7 +76,7 @@ pub(crate) struct Input {
 /// How rows are written in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Comma-separated, with a header line.
+    /// With a header line, and a delimiter between fields.
     Csv,
     /// One JSON object a line.
     Jsonl,
@@ -155,9 +157,6 @@ pub(crate) struct Load {
     /// From 256 MiB of log on. A table that is there already keeps what it was made with.
     #[arg(long, value_name = "PERCENT", value_parser = parse_compact_at, requires = "dir")]
     pub(crate) compact_at: Option<CompactAt>,
-
-    #[command(flatten)]
-    pub(crate) text: TextColumns,
 }
 
 /// When a table compacts itself.
@@ -266,23 +265,14 @@ pub(crate) struct Aggregate {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "to", "prefix"])]
     pub(crate) keys: Option<PathBuf>,
 
-    /// How columns are read: fields beside those that the rows have, or instead of one of them
+    /// How rows of a directory are read: fields beside those that they have, or instead of one of them
     ///
-    /// A column of CSV is numbers if all its values in the first 10,000 rows are, else text. NaN
-    /// and infinities are no numbers, since nothing adds up with them; +4 is one beside others. A
-    /// key column is what --key says. --explain prints how each is read; change what does not suit:
-    /// `zip:cell(4).text`, `city:json($.address.city)`, `hits:i64le`. A table that a program made
-    /// has the fields that it declared.
+    /// --explain prints how each column is read; that of a file has a type, which --types changes. A table that a
+    /// program made has the fields that it declared; others lie in the bytes of its keys and values: `hits:i64le`,
+    /// `kind:key.u8`. Of rows that are kept as text, `zip:cell(4).text` reads a column of CSV, and
+    /// `city:json($.address.city)` a member of JSON lines.
     #[arg(long, value_name = "FIELDS")]
     pub(crate) layout: Option<String>,
-
-    /// The text that stands for a missing value [default: empty; NA in a file whose numbers have
-    /// it]
-    ///
-    /// A file has one way to write what is missing: if NA stands in a column of numbers, it is
-    /// missing in columns of text too. A column that has empty values keeps to those.
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) na: Option<String>,
 
     /// What happens with missing values
     #[arg(long, value_name = "WHAT", default_value = "pass-over")]

@@ -18,15 +18,19 @@ use std::io::Write;
 use std::thread;
 
 use sapwood::aggregate::{self, Answer, Execution, Group, Layout, Plan, Progress, Tally};
+use sapwood::schema::Type;
 use sapwood::{Error, Table};
 
 use crate::args;
+use crate::rows::columns::Columns;
 use crate::rows::key_columns::KeyColumns;
 use crate::rows::key_range::KeyBounds;
-use crate::rows::loader::Loaded;
-use crate::rows::open_input::open_any_input;
+use crate::rows::open_input::{Loaded, open_any_input};
+use crate::rows::source;
 use crate::terminal::exit::{Failure, Outcome, words};
-use crate::terminal::format::{count, escaped, plural, quoted, shown_list, time, write_table};
+use crate::terminal::format::{
+    count, escaped, plural, quoted, shown, shown_list, time, write_table,
+};
 use crate::terminal::stderr;
 use crate::terminal::ui::{Answers, Ui};
 
@@ -39,11 +43,19 @@ pub(crate) fn run(args: &args::rows::Aggregate, ui: &Ui) -> Outcome {
     let request = Request::parse(args)?;
     let range = KeyBounds::parse(&args.range, args.input.key.as_ref())?;
     selected::check(args)?;
+    if args.layout.is_some() && !args.input.file.is_dir() {
+        source::exists(&args.input.file)?;
+        return Err(Failure::Usage(
+            "--layout reads the bytes of rows in a directory: the columns of a file have types, and --types \
+             'delay:f64' gives one another"
+                .to_owned(),
+        ));
+    }
     let is_explained = args.explain || args.dry_run;
     let loaded = open_any_input(&args.input, ui)?;
     loaded.tell(&args.input, ui);
     let Fields { fields, mixed, keeps_na } =
-        fields::of_rows(&loaded, args.na.as_deref(), &request.fields)?;
+        fields::of_rows(&loaded, args.input.text.na.as_deref(), &request.fields)?;
     if fields.is_empty() {
         return Err(Failure::Usage(format!(
             "{} has a table {}, which was not made by `sapwood load` and declares no fields: say \
@@ -60,7 +72,8 @@ pub(crate) fn run(args: &args::rows::Aggregate, ui: &Ui) -> Outcome {
     let selection = selected::selection(args, &range, &loaded.keys, ui)?;
     let query = request.query(layout.clone(), args).select(selection);
     // What does not fit the rows is told apart from what does not fit the answer.
-    query.compile().map_err(|error| usage_of_columns(&error, &mixed, is_explained))?;
+    let ground = Ground::of(&loaded);
+    query.compile().map_err(|error| usage_of_columns(&error, &mixed, &loaded, is_explained))?;
     let groups = request.groups.clone();
     let query = request.arranged(query).compile().map_err(usage)?;
     for mixed in mixed.iter().filter(|mixed| mixed.is_read_by(&query, &layout)) {
@@ -81,7 +94,7 @@ pub(crate) fn run(args: &args::rows::Aggregate, ui: &Ui) -> Outcome {
         }
         explained.plan(&plan, ui)?;
     }
-    let (answer, plan) = answer(&loaded.table, &loaded.keys, &query, execution, &plan, ui)?;
+    let (answer, plan) = answer(&loaded.table, &loaded.keys, ground, &query, execution, &plan, ui)?;
     print(&answer, &groups, &kept, ui)?;
     if let Some(explained) = &explained {
         explained.after(&plan, &answer, ui)?;
@@ -99,23 +112,66 @@ fn usage(error: impl Into<Error>) -> Failure {
     Failure::Usage(words(&error.into()))
 }
 
-fn usage_of_columns(error: &aggregate::QueryError, mixed: &[Mixed], is_explained: bool) -> Failure {
+/// What rows are, by which their columns are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ground {
+    /// Of a file, whose columns have the types that are said.
+    File,
+    /// Of a directory, whose columns have types.
+    Typed,
+    /// Text, or what a program made.
+    Bytes,
+}
+
+impl Ground {
+    fn of(loaded: &Loaded) -> Ground {
+        match (&loaded.columns, loaded.db.directory()) {
+            (Columns::Typed(_), None) => Ground::File,
+            (Columns::Typed(_), Some(_)) => Ground::Typed,
+            _ => Ground::Bytes,
+        }
+    }
+}
+
+fn usage_of_columns(
+    error: &aggregate::QueryError,
+    mixed: &[Mixed],
+    loaded: &Loaded,
+    is_explained: bool,
+) -> Failure {
     let error = error.to_string();
-    let named = mixed.iter().find(|mixed| error.contains(&format!("`{}`", mixed.field.name)));
-    Failure::Usage(match named {
-        Some(Mixed { field, other, .. }) => format!(
+    let is_named = |name: &str| error.contains(&format!("`{name}`"));
+    let of_text = match (&loaded.columns, Ground::of(loaded)) {
+        (Columns::Typed(format), Ground::File) => {
+            let mut columns = format.schema().columns().iter();
+            columns.find(|column| column.kind == Type::Text && is_named(&column.name))
+        }
+        _ => None,
+    };
+    if let Some(column) = of_text {
+        let name = shown(&column.name);
+        return Failure::Usage(format!(
+            "{error}\n--types '{name}:f64' reads numbers, and leaves rows with others out"
+        ));
+    }
+    if let Some(Mixed { field, other, .. }) = mixed.iter().find(|it| is_named(&it.field.name)) {
+        return Failure::Usage(format!(
             "{error}\nit has {} beside numbers; --layout '{field}' reads \
              numbers, and --na or --mismatches skip passes over what is none",
             quoted(other)
-        ),
-        // It stands above.
-        None if is_explained => {
-            format!("{error}\n--layout 'delay:cell(4).decimal' changes how columns are read")
+        ));
+    }
+    let layout = "--layout 'delay:cell(4).decimal' changes";
+    Failure::Usage(match (is_explained, Ground::of(loaded)) {
+        (false, Ground::Bytes) => {
+            format!("{error}\n--dry-run shows how columns are read, {layout} it")
         }
-        None => format!(
-            "{error}\n--dry-run shows how columns are read, --layout \
-             'delay:cell(4).decimal' changes it"
-        ),
+        (false, Ground::File | Ground::Typed) => {
+            format!("{error}\n--dry-run shows how columns are read")
+        }
+        // How they are read stands above.
+        (true, Ground::Bytes) => format!("{error}\n{layout} how columns are read"),
+        (true, Ground::File | Ground::Typed) => error,
     })
 }
 
@@ -123,6 +179,7 @@ fn usage_of_columns(error: &aggregate::QueryError, mixed: &[Mixed], is_explained
 fn answer(
     table: &Table,
     keys: &KeyColumns,
+    ground: Ground,
     query: &aggregate::Compiled,
     execution: Execution<'_>,
     plan: &Plan,
@@ -150,9 +207,14 @@ fn answer(
             count(plan.expected().visits)
         )),
         Error::Query(aggregate::QueryError::Mismatched { count: mismatched, selected, first }) => {
+            let other = match ground {
+                Ground::File => "say with --types or --na how the column is read, or ",
+                Ground::Typed => "",
+                Ground::Bytes => "say with --layout or --na how the column is read, or ",
+            };
             Failure::Failed(format!(
-                "{} of {} without what is read; the first by key, {}; say with --layout or --na how \
-                 the column is read, or leave such rows out with --mismatches skip",
+                "{} of {} without what is read; the first by key, {}; {other}leave such rows out with \
+                 --mismatches skip",
                 count(mismatched),
                 plural(selected as usize, "selected row"),
                 example(&first, keys)
@@ -165,6 +227,9 @@ fn answer(
 /// A row that does not fit, by its key as a user would type it.
 fn example(first: &aggregate::Example, keys: &KeyColumns) -> String {
     match keys.decode(&first.key) {
+        Ok(values) if keys.is_row_number() => {
+            format!("row {}: {}", shown_list(&values), escaped(&first.what))
+        }
         Ok(values) if !values.is_empty() => {
             format!("{}: {}", shown_list(&values), escaped(&first.what))
         }
@@ -259,7 +324,7 @@ mod tests {
                 let ui = Ui::quiet(Interrupt::of(interrupt));
                 let execution = Execution::new().threads(2);
                 let plan = table.explain(&query, &execution).expect("a plan");
-                answer(&table, &KeyColumns::bytes(), &query, execution, &plan, &ui)
+                answer(&table, &KeyColumns::bytes(), Ground::Bytes, &query, execution, &plan, &ui)
             };
             let (answered, _) = answer_until(Cancel::new()).expect("no request to stop");
             assert_eq!(answered.value(0, "sum(n)"), Ok(&(9_999 * 10_000 / 2).into()));

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::args::tables::Describe;
+use crate::rows::columns::Columns;
 use crate::rows::kept::{self, Reading};
-use crate::rows::reader::Columns;
 use crate::terminal::exit::Outcome;
 use crate::terminal::format::{escaped, table, write_table};
 use crate::terminal::ui::{Answers, Ui};

@@ -14,6 +14,7 @@ use sapwood::{Db, Engine, Table};
 use serde_json::{Value, json};
 
 use crate::args::exchange::{Export, FileFormat};
+use crate::rows::columns::Columns;
 use crate::rows::exchange::file_format::{self, Packing};
 use crate::rows::exchange::form::Form;
 use crate::rows::exchange::origin::Origin;
@@ -21,7 +22,6 @@ use crate::rows::exchange::sink::Sink;
 use crate::rows::exchange::survey::survey;
 use crate::rows::exchange::writer::RowWriter;
 use crate::rows::kept::{self, Description, Reading};
-use crate::rows::reader::Columns;
 use crate::rows::rows_table;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{count, plural, rate, time};

@@ -3,17 +3,19 @@
 use std::io::Write;
 use std::ops::{ControlFlow, RangeInclusive};
 
-use crate::args::rows::Get;
-use crate::rows::encoding::Stored;
+use crate::args::rows::{Duplicates, Get};
 use crate::rows::open_input::open_input;
 use crate::rows::rows_table;
+use crate::rows::stored::Stored;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{escaped, plural, shown_list};
 use crate::terminal::ui::{Answers, Ui};
 
 pub(crate) fn run(args: &Get, ui: &Ui) -> Outcome {
     if let Some(key) = &args.input.key {
-        check_count(&args.values, key.len()..=key.len())?;
+        // The number of the row may stand behind the columns.
+        let is_numbered = args.input.duplicates == Duplicates::All;
+        check_count(&args.values, key.len()..=key.len() + usize::from(is_numbered))?;
     }
     let loaded = open_input(&args.input, ui)?;
     loaded.tell(&args.input, ui);

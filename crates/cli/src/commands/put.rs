@@ -7,8 +7,8 @@ use sapwood::schema::{Schema, Value};
 use serde_json::json;
 
 use crate::args::tables::Put;
+use crate::rows::columns::Columns;
 use crate::rows::kept::{self, Reading};
-use crate::rows::reader::Columns;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{quoted, unescaped_bytes};
 use crate::terminal::ui::{Answers, Ui};

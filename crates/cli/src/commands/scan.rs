@@ -6,9 +6,9 @@ use std::ops::{Bound, ControlFlow};
 use sapwood::{Direction, Engine, Table};
 
 use crate::args::rows::{EngineName, Scan};
-use crate::rows::encoding::Stored;
 use crate::rows::key_range::KeyBounds;
 use crate::rows::open_input::open_input;
+use crate::rows::stored::Stored;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::plural;
 use crate::terminal::ui::{Answers, Ui};

@@ -15,6 +15,7 @@
 //! | `sink` | a file that is there whole or not at all, or standard output |
 //! | `text_writer` | rows as CSV and JSON lines |
 //! | `text_reader` | the way back |
+//! | `text_rows` | rows of CSV and JSON lines as their text |
 //! | `columnar` | rows as Parquet and Arrow, and back |
 //! | `writer` | rows in any of the formats |
 //! | `reader` | the way back |
@@ -32,5 +33,6 @@ pub(crate) mod reader;
 pub(crate) mod sink;
 pub(crate) mod survey;
 mod text_reader;
+mod text_rows;
 mod text_writer;
 pub(crate) mod writer;

@@ -19,7 +19,7 @@
 //! | `objects` | the objects in a block of JSON |
 //! | `source` | a file as a source |
 //!
-//! *Not for* rows as the text of a file, which `get`, `scan` and `aggregate` of a file show (`reader`).
+//! *Not for* entries that `import` has back byte for byte (`exchange`).
 
 mod blocks;
 #[cfg(feature = "columnar")]

@@ -15,8 +15,9 @@ use sapwood::sql::{Catalog, TableSummary, Tables};
 use sapwood::{Cut, Db, DbOptions, Engine, Error, HashEngineError, HashTableOptions, Table};
 use serde_json::{Value, json};
 
+use crate::rows::columns::{Columns, distinct_names};
 use crate::rows::key_columns::KeyColumns;
-use crate::rows::reader::{Columns, distinct_names};
+
 use crate::terminal::exit::{COLUMNS_TABLE, Failure, Outcome};
 use crate::terminal::format::quoted;
 use crate::terminal::ui::Ui;

@@ -1,7 +1,7 @@
 //! The columns that make the key of a row, and the order in which they sort.
 //!
-//! `--key carrier,flight:int` names columns and, where it matters, their types. A column without
-//! a type gets one from the first rows: numbers sort by value, everything else as text.
+//! Keys of typed rows are those of their schema. Rows that are kept as text have keys of columns as `--key
+//! carrier:str,flight:int` names them: numbers sort by value, everything else as text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use sapwood::aggregate::{Component, ComponentForm, Field, Part, Place, Read, Tuple};
 use sapwood::key::{self, DecodeError, Decoder, KeyDecode, KeyEncode};
 use sapwood::schema::{RowFormat, Type, Value as Typed};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::args::key_spec::{ColumnType, KeySpec, too_many};
-use crate::rows::reader::{Columns, Row};
+use crate::rows::columns::Columns;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{escaped_bytes, quoted, shown, unescaped_bytes};
 
@@ -22,24 +22,12 @@ use crate::terminal::format::{escaped_bytes, quoted, shown, unescaped_bytes};
 pub(crate) struct KeyColumns {
     columns: Vec<KeyColumn>,
     origin: Origin,
-    ending: Ending,
-}
-
-/// The bytes of a key behind those of its columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
-    Nothing,
-    /// The number of the row in the file, which tells rows with the same columns apart.
-    RowNumber,
 }
 
 /// What keys are made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Origin {
     Columns,
-    /// The line on which the row stands, and its number in the file, which tells rows apart where
-    /// lines do not.
-    Line,
     /// Bytes of which nothing is known.
     Bytes,
     /// Columns of a schema, and the row's number behind them if it is numbered.
@@ -52,53 +40,56 @@ struct KeyColumn {
     /// Where in a CSV row; JSON rows are asked by name.
     index: usize,
     kind: ColumnType,
-    named_by: NamedBy,
-}
-
-/// The origin of a column's type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NamedBy {
-    User,
-    FirstRows,
 }
 
 impl KeyColumns {
-    /// Finds the columns of `spec` among those of the input and gives each a type: the one named,
-    /// or the one that suits `first_rows`.
-    pub(crate) fn resolve(spec: &KeySpec, columns: &Columns, first_rows: &[&Row]) -> Outcome<Self> {
-        let mut resolved = Vec::new();
-        for (name, kind) in &spec.columns {
-            let index = columns.find(name, first_rows).map_err(Failure::Failed)?;
-            let inferred = || infer(first_rows.iter().filter_map(|row| row.cell(index, name).ok()));
-            resolved.push(KeyColumn {
-                name: name.clone(),
-                index,
-                kind: kind.unwrap_or_else(inferred),
-                named_by: if kind.is_some() { NamedBy::User } else { NamedBy::FirstRows },
-            });
-        }
-        Ok(Self { columns: resolved, origin: Origin::Columns, ending: Ending::Nothing })
+    /// Finds the columns of `spec`, which says the type of each, among those of the input.
+    pub(crate) fn resolve(spec: &KeySpec, columns: &Columns) -> Outcome<Self> {
+        let column = |(name, kind): &(String, Option<ColumnType>)| {
+            let kind = kind.ok_or_else(|| {
+                Failure::Usage(format!(
+                    "--key: say the type of column {}: {name}:str, {name}:int or {name}:float",
+                    quoted(name)
+                ))
+            })?;
+            let index = columns.find(name).map_err(Failure::Failed)?;
+            Ok(KeyColumn { name: name.clone(), index, kind })
+        };
+        let columns = spec.columns.iter().map(column).collect::<Outcome<Vec<_>>>()?;
+        Ok(Self { columns, origin: Origin::Columns })
     }
 
     /// Keys that programs made.
     pub(crate) fn bytes() -> Self {
-        Self { columns: Vec::new(), origin: Origin::Bytes, ending: Ending::Nothing }
+        Self { columns: Vec::new(), origin: Origin::Bytes }
     }
 
     /// The key of a schema.
     pub(crate) fn of_schema(format: &Arc<RowFormat>) -> Self {
         let origin = Origin::Schema(Arc::clone(format));
-        Self { columns: Vec::new(), origin, ending: Ending::Nothing }
-    }
-
-    /// Every row has a key of its own: where it stands in the file.
-    pub(crate) fn lines() -> Self {
-        Self { columns: Vec::new(), origin: Origin::Line, ending: Ending::Nothing }
+        Self { columns: Vec::new(), origin }
     }
 
     /// Whether these are the names of the columns.
     pub(crate) fn are_named(&self, names: &[String]) -> bool {
-        self.columns.iter().map(|column| &column.name).eq(names)
+        match &self.origin {
+            Origin::Schema(format) => {
+                let schema = format.schema();
+                let columns = schema.key_columns().iter().map(|at| &schema.columns()[*at].name);
+                columns.eq(names)
+            }
+            Origin::Columns | Origin::Bytes => {
+                self.columns.iter().map(|column| &column.name).eq(names)
+            }
+        }
+    }
+
+    /// Whether nothing but the number of a row is its key.
+    pub(crate) fn is_row_number(&self) -> bool {
+        match &self.origin {
+            Origin::Schema(format) => format.schema().key_columns().is_empty(),
+            Origin::Columns | Origin::Bytes => false,
+        }
     }
 
     /// The columns as fields of a key, as far as fields can have their names.
@@ -109,9 +100,8 @@ impl KeyColumns {
             ColumnType::Float => number("f64ord"),
             ColumnType::Text => ComponentForm::Text,
         });
-        let ending = (self.ending == Ending::RowNumber).then(|| number("u64ord"));
         let component = |form| Component { form, optional: false };
-        let components: Vec<Component> = forms.chain(ending).map(component).collect();
+        let components: Vec<Component> = forms.map(component).collect();
         let fields = self.columns.iter().enumerate().filter_map(|(index, column)| {
             let tuple = Tuple::new(components.clone(), index).expect("each column is a component");
             (!column.name.contains('`')).then(|| Field {
@@ -149,27 +139,12 @@ impl KeyColumns {
             let name = pair.get(0)?.as_str()?;
             Some(KeyColumn {
                 name: name.to_owned(),
-                index: columns.find(name, &[]).ok()?,
+                index: columns.find(name).ok()?,
                 kind: ColumnType::parse(pair.get(1)?.as_str()?)?,
-                named_by: NamedBy::User,
             })
         };
         let columns = json.as_array()?.iter().map(column).collect::<Option<_>>()?;
-        Some(Self { columns, origin: Origin::Columns, ending: Ending::Nothing })
-    }
-
-    /// The same columns, of which the user has named the types.
-    pub(crate) fn settled(mut self) -> Self {
-        for column in &mut self.columns {
-            column.named_by = NamedBy::User;
-        }
-        self
-    }
-
-    /// The same columns, behind which each key has the number of its row.
-    pub(crate) fn numbered(mut self) -> Self {
-        self.ending = Ending::RowNumber;
-        self
+        Some(Self { columns, origin: Origin::Columns })
     }
 
     /// The type of a column of CSV, if it is one of the key.
@@ -186,7 +161,6 @@ impl KeyColumns {
     pub(crate) fn len(&self) -> usize {
         match &self.origin {
             Origin::Columns => self.columns.len(),
-            Origin::Line => 0,
             Origin::Bytes => 1,
             // Where nothing but the number is the key, it is its value.
             Origin::Schema(format) => format.schema().key_columns().len().max(1),
@@ -204,28 +178,22 @@ impl KeyColumns {
         }
     }
 
-    /// Writes the key of `row`, the `number`-th of its file, into `out`, or says why the row has
-    /// none.
-    pub(crate) fn encode_row(
+    /// Writes the key of a row of JSON lines into `out`, or says why the row has none.
+    pub(crate) fn encode_members(
         &self,
-        row: &Row,
-        number: u64,
+        object: &Map<String, Value>,
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
         out.clear();
-        if self.origin == Origin::Line {
-            (row.line, number).encode_to(out);
-        }
         for column in &self.columns {
-            let cell = row
-                .cell(column.index, &column.name)
+            let text = text_of(object.get(&column.name))
                 .map_err(|what| format!("key column {} {what}", quoted(&column.name)))?;
-            column.encode(&cell.text, out)?;
+            column.encode(&text, out)?;
         }
         Ok(())
     }
 
-    /// As [`encode_row`](Self::encode_row), of the cells of a row of CSV.
+    /// As [`encode_members`](Self::encode_members), of the cells of a row of CSV.
     pub(crate) fn encode_cells<'a>(
         &self,
         cell: impl Fn(usize) -> Option<&'a str>,
@@ -254,7 +222,7 @@ impl KeyColumns {
                 typed_key(format, values, &mut out).map_err(Failure::Usage)?;
                 return Ok(out);
             }
-            Origin::Columns | Origin::Line => {}
+            Origin::Columns => {}
         }
         for (column, value) in self.columns.iter().zip(values) {
             column.encode(value, &mut out).map_err(Failure::Usage)?;
@@ -299,7 +267,6 @@ impl KeyColumns {
         let mut decoder = Decoder::new(key);
         match &self.origin {
             Origin::Columns => {}
-            Origin::Line => return Ok(vec![format!("line {}", u64::decode_from(&mut decoder)?)]),
             Origin::Bytes => return Ok(vec![escaped_bytes(key)]),
             Origin::Schema(format) => {
                 let columns = format.schema().key_columns().iter();
@@ -336,7 +303,7 @@ impl fmt::Display for KeyColumns {
                 let number = schema.is_numbered().then(|| "#".to_owned());
                 return f.write_str(&columns.chain(number).collect::<Vec<_>>().join(","));
             }
-            Origin::Columns | Origin::Line => {}
+            Origin::Columns => {}
         }
         for (index, column) in self.columns.iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
@@ -395,68 +362,20 @@ impl KeyColumn {
             ColumnType::Float => "a number",
             ColumnType::Text => "text",
         };
-        match self.named_by {
-            NamedBy::User => format!("key column {name} {what}, not {kind}"),
-            NamedBy::FirstRows => format!(
-                "key column {name} {what}, not {kind} as in the first rows \
-                 (`--key {}:str` would take every value as text)",
-                shown(&self.name)
-            ),
-        }
+        format!("key column {name} {what}, not {kind}")
     }
 }
 
-/// A value of a row, as text, and what its form allows it to be.
-pub(crate) struct Cell<'a> {
-    pub(crate) text: Cow<'a, str>,
-    pub(crate) form: Form,
-}
-
-/// The form of a value in the input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// Anything: CSV does not tell numbers from text.
-    Unmarked,
-    /// Text, even if it looks like a number: a JSON string.
-    Text,
-}
-
-/// The narrowest type that keeps every one of `cells` apart. Empty cells say nothing.
-fn infer<'a>(cells: impl Iterator<Item = Cell<'a>>) -> ColumnType {
-    let mut narrowest = None;
-    for cell in cells.filter(|cell| !cell.text.is_empty()) {
-        let kind = match cell.form {
-            Form::Text => ColumnType::Text,
-            Form::Unmarked => kind_of(&cell.text),
-        };
-        narrowest = Some(match (narrowest, kind) {
-            (None, kind) => kind,
-            (Some(before), kind) if before == kind => kind,
-            (Some(ColumnType::Text), _) | (_, ColumnType::Text) => return ColumnType::Text,
-            _ => ColumnType::Float,
-        });
-    }
-    narrowest.unwrap_or(ColumnType::Text)
-}
-
-/// Numbers are taken as such only in the form in which they would be printed: `007` and `+7` are
-/// text, else they and `7` would be one key.
-fn kind_of(text: &str) -> ColumnType {
-    if text.parse::<i64>().is_ok_and(|number| number.to_string() == text) {
-        return ColumnType::Int;
-    }
-    let unsigned = text.strip_prefix('-').unwrap_or(text);
-    let begins_like_a_number = match unsigned.as_bytes() {
-        [b'0', b'.', ..] => true,
-        [first, ..] => matches!(first, b'1'..=b'9'),
-        [] => false,
-    };
-    // 15 digits are what a 64-bit float always keeps.
-    let digits = unsigned.bytes().filter(u8::is_ascii_digit).count();
-    if begins_like_a_number && digits <= 15 && text.parse::<f64>().is_ok() {
-        ColumnType::Float
-    } else {
-        ColumnType::Text
+/// A member of an object as a value of a key, or why it is none.
+fn text_of(value: Option<&Value>) -> Result<Cow<'_, str>, &'static str> {
+    match value {
+        Some(Value::String(text)) => Ok(Cow::Borrowed(text)),
+        Some(Value::Number(number)) => Ok(Cow::Owned(number.to_string())),
+        Some(Value::Bool(value)) => Ok(Cow::Borrowed(if *value { "true" } else { "false" })),
+        Some(Value::Null) => Err("is null"),
+        Some(Value::Array(_)) => Err("is an array"),
+        Some(Value::Object(_)) => Err("is an object"),
+        None => Err("is missing"),
     }
 }
 
@@ -465,43 +384,14 @@ mod tests {
     use super::*;
     use crate::args::key_spec::split_list;
 
-    fn inferred(cells: &[&str]) -> ColumnType {
-        infer(cells.iter().map(|text| Cell { text: Cow::Borrowed(*text), form: Form::Unmarked }))
-    }
-
-    #[test]
-    fn types_are_the_narrowest_that_keep_values_apart() {
-        for (cells, expected) in [
-            (&["1", "-2", "", "9223372036854775807"][..], ColumnType::Int),
-            (&["1", "2.5"], ColumnType::Float),
-            (&["2.5", "1", "1e3", "-0.25"], ColumnType::Float),
-            (&["9223372036854775808"], ColumnType::Text),
-            (&["007", "7"], ColumnType::Text),
-            (&["+7"], ColumnType::Text),
-            (&["1", "x"], ColumnType::Text),
-            (&["x", "1"], ColumnType::Text),
-            (&["NaN"], ColumnType::Text),
-            (&["inf"], ColumnType::Text),
-            (&["1.0000000000000000001"], ColumnType::Text),
-            (&["2013-01-01"], ColumnType::Text),
-            (&["", ""], ColumnType::Text),
-            (&[], ColumnType::Text),
-        ] {
-            assert_eq!(inferred(cells), expected, "{cells:?}");
-        }
-        let marked = Cell { text: Cow::Borrowed("7"), form: Form::Text };
-        assert_eq!(infer([marked].into_iter()), ColumnType::Text);
-    }
-
     fn typed(columns: &[(&str, ColumnType)]) -> KeyColumns {
         let columns = columns.iter().enumerate();
         let columns = columns.map(|(index, (name, kind))| KeyColumn {
             name: (*name).to_owned(),
             index,
             kind: *kind,
-            named_by: NamedBy::User,
         });
-        KeyColumns { columns: columns.collect(), origin: Origin::Columns, ending: Ending::Nothing }
+        KeyColumns { columns: columns.collect(), origin: Origin::Columns }
     }
 
     #[test]
@@ -520,6 +410,27 @@ mod tests {
             let values = split_list(bad).expect("a list");
             let refused = columns.encode_prefix(&values);
             assert!(matches!(refused, Err(Failure::Usage(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn members_of_objects_are_values_of_keys() {
+        let columns = typed(&[("a", ColumnType::Text), ("b", ColumnType::Int)]);
+        let keyed = |text: &str| {
+            let object: Map<String, Value> = serde_json::from_str(text).expect("an object");
+            let mut key = Vec::new();
+            columns.encode_members(&object, &mut key).map(|()| key)
+        };
+        assert_eq!(keyed(r#"{"b": 5, "a": "x"}"#), Ok(key::encode(&("x", 5_i64))));
+        assert_eq!(keyed(r#"{"a": true, "b": "5"}"#), Ok(key::encode(&("true", 5_i64))));
+        for (text, says) in [
+            (r#"{"a": "x"}"#, "key column `b` is missing"),
+            (r#"{"a": null, "b": 1}"#, "key column `a` is null"),
+            (r#"{"a": [1], "b": 1}"#, "key column `a` is an array"),
+            (r#"{"a": {}, "b": 1}"#, "key column `a` is an object"),
+            (r#"{"a": "x", "b": 1.5}"#, "key column `b` is `1.5`, not a whole number of 64 bits"),
+        ] {
+            assert_eq!(keyed(text), Err(says.to_owned()), "{text}");
         }
     }
 

@@ -14,6 +14,7 @@ use std::io::{self, Read};
 use std::rc::Rc;
 
 use crate::args::quotes::{QuoteState, Quotes};
+use crate::terminal::exit::Failure;
 
 /// The longest quoted field that is read: no longer value could be kept. What lies behind a quote
 /// that nothing closes stays in memory up to here.
@@ -92,6 +93,14 @@ impl<R: Read> Read for NotingReader<R> {
 pub(crate) fn byte_order_mark(bytes: &[u8]) -> usize {
     const MARK: &[u8] = b"\xEF\xBB\xBF";
     if bytes.starts_with(MARK) { MARK.len() } else { 0 }
+}
+
+/// Of a quote behind which everything would be one value.
+pub(crate) fn unclosed(name: &str, line: u64) -> Failure {
+    Failure::Failed(format!(
+        "{name} cannot be read from line {line} on: a quote opens a value there, and none closes it; \
+         close it, or write \"\" for a quote that belongs to the value"
+    ))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use sapwood::{
 };
 
 use crate::args::rows::{CompactAt, Duplicates, EngineName, TreeName};
-use crate::rows::reader::Columns;
+use crate::rows::columns::Columns;
 use crate::terminal::format::bytes;
 
 /// Whether a row's key was new.
@@ -124,12 +124,11 @@ impl Rows<'_> {
     }
 }
 
-/// Puts the `number`-th row of a file as `duplicates` says. `key` is as it was when this returns.
+/// Puts a row, of whose key there is one, as `duplicates` says.
 pub(crate) fn put(
     table: &Rows<'_>,
-    key: &mut Vec<u8>,
+    key: &[u8],
     value: &[u8],
-    number: u64,
     duplicates: Duplicates,
 ) -> sapwood::Result<Put> {
     let new = match duplicates {
@@ -141,17 +140,7 @@ pub(crate) fn put(
             }
             new
         }
-        Duplicates::All => {
-            // The number makes the key unique, behind all columns, so that it decides last.
-            // Lines would not: a file may end its rows with `\r` alone.
-            let whole = key.len();
-            let new = !table.has_prefix(key)?;
-            number.encode_to(key);
-            let put = table.put(key, value);
-            key.truncate(whole);
-            put?;
-            new
-        }
+        Duplicates::All => unreachable!("all rows of a key have numbers: `put_numbered`"),
     };
     Ok(if new { Put::New } else { Put::Again })
 }

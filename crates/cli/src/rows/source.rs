@@ -31,17 +31,6 @@ pub(crate) struct Source<F = Format> {
     pub(crate) progress: ProgressBar,
 }
 
-impl Source {
-    /// Opens `path`, or standard input for `-`.
-    pub(crate) fn open(path: &Path, format: Option<Format>, ui: &Ui) -> Outcome<Self> {
-        let format = match format {
-            Some(format) => format,
-            None => format_of(path)?,
-        };
-        Source::of(path, format, ui)
-    }
-}
-
 impl<F> Source<F> {
     /// Opens `path`, or standard input for `-`, which has this format.
     pub(crate) fn of(path: &Path, format: F, ui: &Ui) -> Outcome<Self> {
@@ -113,13 +102,13 @@ impl Waiting {
 impl Read for Waiting {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.piece.position() == self.piece.get_ref().len() as u64 {
+            if self.interrupt.asked() {
+                return Err(io::Error::other("the wait for input was interrupted"));
+            }
             match self.pieces.recv_timeout(Self::LOOK) {
                 Ok(Ok(piece)) if piece.is_empty() => return Ok(0),
                 Ok(piece) => self.piece = Cursor::new(piece?),
                 Err(RecvTimeoutError::Disconnected) => return Ok(0),
-                Err(RecvTimeoutError::Timeout) if self.interrupt.asked() => {
-                    return Err(io::Error::other("the wait for input was interrupted"));
-                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
@@ -146,23 +135,6 @@ pub(crate) fn plain(error: &io::Error) -> String {
     match text.find(" (os error ") {
         Some(end) => text[..end].to_owned(),
         None => text,
-    }
-}
-
-fn format_of(path: &Path) -> Outcome<Format> {
-    if path == Path::new("-") {
-        let message =
-            "standard input has no name to tell its format: add --format csv or --format jsonl";
-        return Err(Failure::Usage(message.to_owned()));
-    }
-    match ending(path).as_str() {
-        "csv" => Ok(Format::Csv),
-        "jsonl" | "ndjson" => Ok(Format::Jsonl),
-        _ => Err(Failure::Usage(format!(
-            "{} has a name that does not tell its format (.csv or .jsonl, also with .zst or .gz): \
-             add --format csv or --format jsonl",
-            path.display()
-        ))),
     }
 }
 
@@ -242,22 +214,6 @@ mod tests {
             for end in [6, packed.len() / 2, packed.len() - 1] {
                 assert!(unpacked(packed[..end].to_vec()).is_err(), "cut at {end}");
             }
-        }
-    }
-
-    #[test]
-    fn formats_are_told_by_the_name() {
-        for (name, expected) in [
-            ("a.csv", Some(Format::Csv)),
-            ("A.CSV.ZST", Some(Format::Csv)),
-            ("a.b.jsonl.gz", Some(Format::Jsonl)),
-            ("a.ndjson", Some(Format::Jsonl)),
-            ("a.txt", None),
-            ("a", None),
-            ("a.zst", None),
-            ("-", None),
-        ] {
-            assert_eq!(format_of(Path::new(name)).ok(), expected, "{name}");
         }
     }
 }

@@ -10,15 +10,16 @@ use std::time::Instant;
 
 use sapwood::schema::{RowFormat, Schema, Type};
 use sapwood::sql::{Batch, Request, Source, SourceColumn};
-use sapwood::{Db, Engine, Table, Transaction};
+use sapwood::{Db, Engine, HashEngineError, OrderedEngineError, Table, Transaction};
 
 use crate::args::key_spec::ColumnType;
-use crate::args::rows::{CompactAt, Duplicates, EngineName, Load};
+use crate::args::rows::{CompactAt, Duplicates, EngineName, Input};
+use crate::rows::counts::Counts;
 use crate::rows::frames::{FileSource, FrameOptions, Malformed};
 use crate::rows::kept::{Filling, Held};
 use crate::rows::key_columns::KeyColumns;
-use crate::rows::loader::{Counts, check, out_of_memory};
 use crate::rows::rows_table::{self, NewTable, Put, Rows};
+use crate::rows::source;
 use crate::terminal::exit::{Failure, Outcome, words};
 use crate::terminal::format::{count, plural, quoted, shown, shown_list, time};
 use crate::terminal::interrupt::Promise;
@@ -36,8 +37,17 @@ pub(crate) fn nothing_kept(directory: &Path) -> String {
     format!("nothing of the file is kept in {}", directory.display())
 }
 
+/// The treatment of a file without `--key`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keyless {
+    Refused,
+    /// Every row is there, by its number.
+    Numbered,
+}
+
 /// A file in a table of typed columns.
 pub(crate) struct TypedLoaded {
+    pub(crate) db: Db,
     pub(crate) table: Table,
     pub(crate) schema: Schema,
     pub(crate) keys: KeyColumns,
@@ -55,9 +65,14 @@ pub(crate) struct Keep<'a> {
 }
 
 /// Loads a file into a table, in memory or in a directory, naming on standard error the rows it cannot take.
-pub(crate) fn load(args: &Load, keep: Option<&mut Keep<'_>>, ui: &Ui) -> Outcome<TypedLoaded> {
+pub(crate) fn load(
+    input: &Input,
+    keyless: Keyless,
+    keep: Option<&mut Keep<'_>>,
+    ui: &Ui,
+) -> Outcome<TypedLoaded> {
     let directory = keep.as_ref().map(|keep| keep.directory);
-    load_into(args, keep, ui).map_err(|failure| match (failure, directory) {
+    load_into(input, keyless, keep, ui).map_err(|failure| match (failure, directory) {
         (Failure::Interrupted(done), Some(directory)) => {
             Failure::Interrupted(format!("{done}; {}", nothing_kept(directory)))
         }
@@ -65,16 +80,28 @@ pub(crate) fn load(args: &Load, keep: Option<&mut Keep<'_>>, ui: &Ui) -> Outcome
     })
 }
 
-fn load_into(args: &Load, mut keep: Option<&mut Keep<'_>>, ui: &Ui) -> Outcome<TypedLoaded> {
-    let engine = check(&args.input)?;
+fn load_into(
+    input: &Input,
+    keyless: Keyless,
+    mut keep: Option<&mut Keep<'_>>,
+    ui: &Ui,
+) -> Outcome<TypedLoaded> {
+    let engine = check(input)?;
+    if input.key.is_none() && keyless == Keyless::Refused {
+        // A missing file needs no key: report that first.
+        source::exists(&input.file)?;
+        return Err(Failure::Usage(
+            "--key is needed: it names the columns that make the key of a row".to_owned(),
+        ));
+    }
     let started = Instant::now();
-    let options = options_of(args);
-    let file = FileSource::open(&args.input.file, &options, ui)?;
-    check_key(args, &file)?;
+    let options = options_of(input);
+    let file = FileSource::open(&input.file, &options, ui)?;
+    check_key(input, &file)?;
     let table = match &mut keep {
         Some(keep) => {
             keep.promise = Some(ui.interrupt.promise());
-            let filling = keep.filling.insert(Filling::begin(keep.directory, &args.input.table)?);
+            let filling = keep.filling.insert(Filling::begin(keep.directory, &input.table)?);
             filling.table()?
         }
         None => None,
@@ -82,7 +109,7 @@ fn load_into(args: &Load, mut keep: Option<&mut Keep<'_>>, ui: &Ui) -> Outcome<T
     // Types of a table that is there are those of its columns.
     let there = match table {
         Some((table, Held::Nothing)) => {
-            let kept = keep_empty(args, engine, table, keep.as_deref(), &file, ui)?;
+            let kept = keep_empty(input, engine, table, keep.as_deref(), &file, ui)?;
             kept.map(|table| (table, Held::Nothing))
         }
         there => there,
@@ -95,20 +122,20 @@ fn load_into(args: &Load, mut keep: Option<&mut Keep<'_>>, ui: &Ui) -> Outcome<T
                 has(&file, &column.name) && !matches!(column.kind, Type::Int(16 | 32))
             });
             let file = if is_known { file } else { file.reopen()? };
-            fits(args, schema, &file)?;
+            fits(input, schema, &file)?;
             let db = keep.as_ref().and_then(|keep| keep.filling.as_ref()).expect("it is kept").db();
-            let schema = widened(args, db, &table, &file, ui)?;
+            let schema = widened(input, db, &table, &file, ui)?;
             let file = file.again(&options_of_table(&options, &schema, &file))?;
             (file, schema, Some((table, held)))
         }
         None => {
             let file = file.reopen()?;
-            let schema = schema_of(args, &file)?;
+            let schema = schema_of(input, &file)?;
             (file, schema, None)
         }
     };
     for notice in file.notices() {
-        ui.notice(format_args!("{}: {notice}", args.input.file.display()));
+        ui.notice(format_args!("{}: {notice}", input.file.display()));
     }
     let db = match &keep {
         Some(keep) => keep.filling.as_ref().expect("it was begun").db().clone(),
@@ -118,20 +145,21 @@ fn load_into(args: &Load, mut keep: Option<&mut Keep<'_>>, ui: &Ui) -> Outcome<T
         Some(there) => there,
         None => {
             let new = NewTable {
-                kind: args.input.kind,
-                memory_budget: args.input.memory_budget,
+                kind: input.kind,
+                memory_budget: input.memory_budget,
                 compact_at: keep.as_ref().and_then(|keep| keep.compact_at),
                 schema: Some(&schema),
                 ..NewTable::of(engine)
             };
-            (new.make(&db, &args.input.table)?, Held::Nothing)
+            (new.make(&db, &input.table)?, Held::Nothing)
         }
     };
     let transaction = table.as_tree().map(|_| db.begin()).transpose()?;
     let format = Arc::new(RowFormat::new(schema.clone()));
     let next_number = FIRST_NUMBER + table.len_estimate() as u64;
     let mut loader = Loader {
-        args,
+        input,
+        keyless,
         rows: Rows { table, transaction },
         keys: KeyColumns::of_schema(&format),
         format,
@@ -154,14 +182,41 @@ fn load_into(args: &Load, mut keep: Option<&mut Keep<'_>>, ui: &Ui) -> Outcome<T
     }
     read?;
     // What a strict load refuses is not there at all.
-    let is_wanted = counts.strictly(&args.input).is_ok();
+    let is_wanted = counts.strictly(input).is_ok();
     transaction.filter(|_| is_wanted).map(Transaction::commit).transpose()?;
-    Ok(TypedLoaded { table, schema, keys, counts })
+    Ok(TypedLoaded { db: db.clone(), table, schema, keys, counts })
+}
+
+/// Refuses options that do not fit each other.
+fn check(input: &Input) -> Outcome<EngineName> {
+    if input.checkpoint.is_some() {
+        return Err(Failure::Usage(
+            "--checkpoint looks at a directory that was loaded before; a file has none".to_owned(),
+        ));
+    }
+    let engine = input.engine.unwrap_or(EngineName::Ordered);
+    if engine != EngineName::Tree && input.kind.is_some() {
+        return Err(Failure::Usage("--kind is of --engine tree".to_owned()));
+    }
+    if engine == EngineName::Tree && input.memory_budget.is_some() {
+        return Err(Failure::Usage(
+            "tree tables have no memory budget: what lies in a directory need not fit into memory"
+                .to_owned(),
+        ));
+    }
+    if engine == EngineName::Hash && input.duplicates == Duplicates::All {
+        return Err(Failure::Usage(
+            "a hash table has one row a key: --duplicates all needs --engine ordered or --engine \
+             tree"
+                .to_owned(),
+        ));
+    }
+    Ok(engine)
 }
 
 /// How the file is read: with the types that were said.
-fn options_of(args: &Load) -> FrameOptions {
-    let key = args.input.key.iter().flat_map(|key| &key.columns);
+fn options_of(input: &Input) -> FrameOptions {
+    let key = input.key.iter().flat_map(|key| &key.columns);
     let typed = key.clone().filter_map(|(name, kind)| {
         let kind = match kind.as_ref()? {
             ColumnType::Int => Type::Int(64),
@@ -170,17 +225,17 @@ fn options_of(args: &Load) -> FrameOptions {
         };
         Some((name.clone(), kind))
     });
-    let said = args.text.said().iter().cloned();
+    let said = input.text.said().iter().cloned();
     // A type beside the key is as good as one in --types.
     let types = said.chain(typed).collect();
     FrameOptions {
         types,
-        na: args.text.na.clone(),
+        na: input.text.na.clone(),
         key: key.map(|(name, _)| name.clone()).collect(),
         malformed: Malformed::Skip,
-        notes_max: usize::try_from(args.input.show_errors).unwrap_or(usize::MAX),
-        format: args.input.format,
-        delimiter: args.text.delimiter,
+        notes_max: usize::try_from(input.show_errors).unwrap_or(usize::MAX),
+        format: input.format,
+        delimiter: input.text.delimiter,
         ..FrameOptions::default()
     }
 }
@@ -201,9 +256,9 @@ fn has(file: &FileSource, name: &str) -> bool {
 }
 
 /// Refuses a key of columns that the file does not have.
-fn check_key(args: &Load, file: &FileSource) -> Outcome {
+fn check_key(input: &Input, file: &FileSource) -> Outcome {
     let columns = file.columns();
-    for (name, _) in args.input.key.iter().flat_map(|key| &key.columns) {
+    for (name, _) in input.key.iter().flat_map(|key| &key.columns) {
         if has(file, name) {
             continue;
         }
@@ -231,7 +286,7 @@ fn check_key(args: &Load, file: &FileSource) -> Outcome {
 /// A table without rows, if rows of the file can go into it; else it makes room for one that they can: a load that
 /// was killed may have left it.
 fn keep_empty(
-    args: &Load,
+    input: &Input,
     engine: EngineName,
     table: Table,
     keep: Option<&Keep<'_>>,
@@ -239,24 +294,24 @@ fn keep_empty(
     ui: &Ui,
 ) -> Outcome<Option<Table>> {
     let fits = table.engine() == engine.engine()
-        && table.schema().is_some_and(|schema| fits(args, schema, file).is_ok());
+        && table.schema().is_some_and(|schema| fits(input, schema, file).is_ok());
     if fits {
         return Ok(Some(table));
     }
     if table.schema().is_some() {
-        let name = quoted(&args.input.table);
+        let name = quoted(&input.table);
         ui.notice(format_args!("table {name} had other columns and no rows: it is made anew"));
     }
     drop(table);
     if let Some(filling) = keep.and_then(|keep| keep.filling.as_ref()) {
-        filling.db().drop_table(&args.input.table)?;
+        filling.db().drop_table(&input.table)?;
     }
     Ok(None)
 }
 
 /// Refuses a file with other columns than a table, or another key.
-fn fits(args: &Load, schema: &Schema, file: &FileSource) -> Outcome {
-    let table = quoted(&args.input.table);
+fn fits(input: &Input, schema: &Schema, file: &FileSource) -> Outcome {
+    let table = quoted(&input.table);
     let refused = |what: String| {
         Err(Failure::Failed(format!("table {table} {what}; load into another --table")))
     };
@@ -274,26 +329,26 @@ fn fits(args: &Load, schema: &Schema, file: &FileSource) -> Outcome {
         return refused(format!("needs a column {}", quoted(&column.name)));
     }
     let own: Vec<&String> = schema.key_columns().iter().map(|at| &columns[*at].name).collect();
-    if let Some(key) = &args.input.key
+    if let Some(key) = &input.key
         && !key.columns.iter().map(|(name, _)| name).eq(own.iter().copied())
     {
         let own: Vec<String> = own.iter().map(|name| shown(name)).collect();
         return refused(format!("has the key {}", own.join(",")));
     }
-    if schema.is_numbered() && !own.is_empty() && args.input.duplicates != Duplicates::All {
+    if schema.is_numbered() && !own.is_empty() && input.duplicates != Duplicates::All {
         return refused("keeps all rows of a key: --duplicates all".to_owned());
     }
-    if !schema.is_numbered() && args.input.duplicates == Duplicates::All {
+    if !schema.is_numbered() && input.duplicates == Duplicates::All {
         return refused("has one row a key".to_owned());
     }
     Ok(())
 }
 
 /// The schema of a table, after columns of whole numbers have become wide enough for those of the file.
-fn widened(args: &Load, db: &Db, table: &Table, file: &FileSource, ui: &Ui) -> Outcome<Schema> {
+fn widened(input: &Input, db: &Db, table: &Table, file: &FileSource, ui: &Ui) -> Outcome<Schema> {
     let schema = || table.schema().expect("rows are typed").clone();
     let before = schema();
-    let is_said = |name: &str| args.text.said().iter().any(|(column, _)| column == name);
+    let is_said = |name: &str| input.text.said().iter().any(|(column, _)| column == name);
     for (column, wider) in file.columns().iter().zip(file.stored_kinds()) {
         let Some(at) = before.find(&column.name) else { continue };
         let kind = &before.columns()[at].kind;
@@ -314,9 +369,9 @@ fn widened(args: &Load, db: &Db, table: &Table, file: &FileSource, ui: &Ui) -> O
 }
 
 /// The schema of a new table: columns of the key always have values, and keep their type.
-fn schema_of(args: &Load, file: &FileSource) -> Outcome<Schema> {
+fn schema_of(input: &Input, file: &FileSource) -> Outcome<Schema> {
     let key: Vec<&String> =
-        args.input.key.iter().flat_map(|key| &key.columns).map(|(name, _)| name).collect();
+        input.key.iter().flat_map(|key| &key.columns).map(|(name, _)| name).collect();
     let columns = file.columns().iter().zip(file.stored_kinds());
     let builder = columns.fold(Schema::builder(), |builder, (column, stored)| {
         let SourceColumn { name, kind, .. } = column.clone();
@@ -326,7 +381,7 @@ fn schema_of(args: &Load, file: &FileSource) -> Outcome<Schema> {
         }
     });
     let builder = builder.key(key.iter().copied().cloned());
-    let builder = match args.input.duplicates {
+    let builder = match input.duplicates {
         Duplicates::All => builder.numbered(),
         Duplicates::First | Duplicates::Last => builder,
     };
@@ -334,7 +389,8 @@ fn schema_of(args: &Load, file: &FileSource) -> Outcome<Schema> {
 }
 
 struct Loader<'a> {
-    args: &'a Load,
+    input: &'a Input,
+    keyless: Keyless,
     rows: Rows<'a>,
     format: Arc<RowFormat>,
     keys: KeyColumns,
@@ -416,7 +472,7 @@ impl Loader<'_> {
 
     /// Puts the row that was encoded.
     fn put(&mut self, line: u64) -> Outcome {
-        let duplicates = self.args.input.duplicates;
+        let duplicates = self.input.duplicates;
         let put = match self.format.schema().is_numbered() {
             true => {
                 let next = &mut self.next_number;
@@ -424,8 +480,7 @@ impl Loader<'_> {
                 *next += 1;
                 put
             }
-            // Where rows have one key each, they have no number.
-            false => rows_table::put(&self.rows, &mut self.key, &self.value, 0, duplicates),
+            false => rows_table::put(&self.rows, &self.key, &self.value, duplicates),
         };
         match put {
             Ok(Put::New) => self.counts.rows += 1,
@@ -448,7 +503,7 @@ impl Loader<'_> {
             Duplicates::Last => "this row takes the place of the earlier one",
             Duplicates::All => return,
         };
-        if self.complaints.len() as u64 >= self.args.input.show_errors {
+        if self.complaints.len() as u64 >= self.input.show_errors {
             return;
         }
         let values = shown_list(&self.keys.decode(&self.key).unwrap_or_default());
@@ -462,7 +517,7 @@ impl Loader<'_> {
     fn refuse(&mut self, line: u64, what: String) {
         self.counts.rows += 1;
         self.counts.malformed += 1;
-        if (self.complaints.len() as u64) < self.args.input.show_errors {
+        if (self.complaints.len() as u64) < self.input.show_errors {
             self.complaints.push((line, "malformed", what));
         }
     }
@@ -491,17 +546,34 @@ impl Loader<'_> {
         let refused = first.into_iter().map(|(line, what)| (line, "malformed", what));
         self.complaints.extend(refused);
         self.complaints.sort_by_key(|(line, ..)| *line);
-        let shown = usize::try_from(self.args.input.show_errors).unwrap_or(usize::MAX);
+        let shown = usize::try_from(self.input.show_errors).unwrap_or(usize::MAX);
         for (line, kind, what) in self.complaints.iter().take(shown) {
             stderr::line(format_args!("line {line}: {kind}: {what}"));
         }
         if is_whole {
-            let mut ways = vec!["more columns in --key", "no --key"];
+            let mut ways = vec!["more columns in --key"];
+            if self.keyless == Keyless::Numbered {
+                ways.push("no --key");
+            }
             if self.rows.table.engine() != Engine::Hash {
                 ways.push("--duplicates all");
             }
-            self.counts.warn(self.args.input.duplicates, self.held, &ways);
+            self.counts.warn(self.input.duplicates, self.held, &ways);
         }
         self.counts.clone()
+    }
+}
+
+/// The words of an error that more memory would help, with the options that give it.
+fn out_of_memory(error: &sapwood::Error, options: &[&str]) -> Option<String> {
+    let options = options.join(", ");
+    match (error.ordered_engine(), error.hash_engine()) {
+        (Some(cause @ OrderedEngineError::OutOfMemory { .. }), _) => {
+            Some(format!("{cause} ({options})"))
+        }
+        (_, Some(cause @ HashEngineError::OutOfMemory { .. })) => {
+            Some(format!("{cause} ({options})"))
+        }
+        _ => None,
     }
 }

@@ -34,6 +34,14 @@ fn expected() -> BTreeMap<String, (u64, u64, i64, i64)> {
     carriers
 }
 
+/// A directory whose table has the rows of `rows.csv` as text, as earlier versions kept them.
+fn kept_as_text(directory: &TempDir, key: &str) -> String {
+    let path = |name| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let kept = path("kept");
+    sapwood(&["import", &kept, "rows", &path("rows.csv"), "--key", key, "-q"]).assert().success();
+    kept
+}
+
 #[test]
 fn figures_are_those_of_the_rows_in_every_table_and_by_every_executor() {
     let path = flights_path();
@@ -81,8 +89,8 @@ fn keys_come_from_a_file_or_standard_input() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(stderr, "warning: 1 key of --keys without a row\n");
     for (keys, says) in [
-        ("UA,1545\n", "-, line 1: 2 values, the key has 5 columns: carrier:str,flight:int,"),
-        ("UA,1545,1,1,515\nUA,x,1,1,515\n", "-, line 2: key column `flight` is `x`"),
+        ("UA,1545\n", "-, line 1: 2 values, the key has 5 columns: carrier:text,flight:i64,"),
+        ("UA,1545,1,1,515\nUA,x,1,1,515\n", "-, line 2: key column `flight`: `x` is no i64"),
     ] {
         let output = sapwood(&asked).write_stdin(keys).assert().code(1);
         let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
@@ -144,10 +152,10 @@ fn what_was_measured_is_told_as_json() {
     let directory = TempDir::new().expect("a directory for the test");
     let path = directory.path().join("rows.csv");
     fs::write(&path, "k,n\n1,5\n2,\n3,x\n").expect("a file for the test");
-    let path = path.to_str().expect("UTF-8");
+    let kept = kept_as_text(&directory, "k:int");
     let ask = ["--select", "median(n)", "--layout", "n:cell(1).decimal?''", "--mismatches", "skip"];
     let told = ["--explain", "--json", "-q", "--threads", "1"];
-    let found = rows_of(&[&["aggregate", path, "--key", "k"], &ask[..], &told].concat());
+    let found = rows_of(&[&["aggregate", &kept], &ask[..], &told].concat());
     assert_eq!(found[0].to_string(), r#"{"median(n)":5.0}"#);
     let explain = &found[1]["explain"];
     assert_eq!(
@@ -203,13 +211,22 @@ fn every_row_of_a_file_counts_without_a_key() {
     );
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("warning: 2 rows dropped: a later row has the same key; "), "{stderr}");
-    assert!(stderr.contains("or no --key would keep them all"), "{stderr}");
+    assert!(stderr.contains("no --key or --duplicates all would keep them all"), "{stderr}");
 
     // A row that does not fit is named by its line.
-    let ask = ["aggregate", path, "-q", "--select", "sum(n)", "--layout", "n:cell(1).decimal"];
+    let ask = ["aggregate", path, "-q", "--select", "sum(n)", "--types", "n:i64", "--json"];
+    let output = sapwood(&ask).assert().success();
+    let output = output.get_output();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "{\"sum(n)\":17}\n");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.starts_with("line 5: malformed: `x` in column `n` is no i64\n"), "{stderr}");
+    // And one that has not what is asked for, by its number.
+    let ask = ["--na", "x", "--missing", "refuse"];
+    let ask = [&["aggregate", path, "-q", "--select", "sum(n)"], &ask[..]].concat();
     let output = sapwood(&ask).assert().code(1);
     let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
-    assert!(stderr.contains("the first by key, line 5: field `n` is not a decimal"), "{stderr}");
+    assert!(stderr.contains("the first by key, row 4: field `n` is missing"), "{stderr}");
+    assert!(stderr.contains("say with --types or --na how"), "{stderr}");
 }
 
 #[test]
@@ -230,26 +247,46 @@ fn na_is_missing_in_every_column_of_a_file_that_has_it_in_numbers() {
     };
     assert_eq!(ask(&[]), [expected(334_264, 4_043)]);
     assert_eq!(ask(&["--na", "NA"]), [expected(334_264, 4_043)]);
-    // Of the key too.
+    // But of the key, whose texts are what they are.
     let key = ["--key", "tailnum,time_hour,flight,origin", "--show-errors", "0"];
     let by_key = ask(&key);
     assert_eq!(by_key, ask(&[&key[..], &["--na", "NA"]].concat()));
-    assert_eq!(by_key[0]["distinct(tailnum)"], 4_043);
+    assert_eq!(by_key[0]["distinct(tailnum)"], 4_044);
     // What is said wins.
     let told = ["--select", "count(tailnum)", "--na", "-"];
     let found = rows_of(&[&["aggregate", path, "-q", "--json"], &told[..]].concat());
     assert_eq!(found, [serde_json::json!({ "count(tailnum)": 336_776 })]);
 
-    // A column that is empty where something is missing keeps to that, and says so.
+    // Beside the empty text.
     let directory = TempDir::new().expect("a directory for the test");
     let path = directory.path().join("rows.csv");
     fs::write(&path, "n,text\n1,NA\nNA,\n2,x\n").expect("a file for the test");
     let path = path.to_str().expect("UTF-8");
+    let ask = ["aggregate", path, "--json", "--select", "count(n), count(text)"];
+    let output = sapwood(&ask).assert().success();
+    let output = output.get_output();
+    let figures = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(figures, "{\"count(n)\":2,\"count(text)\":1}\n");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let note = "rows.csv: NA stands for a missing value in all columns\n";
+    assert!(stderr.contains(note), "{stderr}");
+}
+
+#[test]
+fn a_column_of_text_that_has_empty_values_keeps_to_those() {
+    let directory = TempDir::new().expect("a directory for the test");
+    let path = directory.path().join("rows.csv");
+    fs::write(&path, "n,text\n1,NA\nNA,\n2,x\n").expect("a file for the test");
+    let kept = kept_as_text(&directory, "n:str");
     let note = "text is missing where it is empty, and NA is a value of it: --na NA changes that";
-    let out = stdout_of(&["aggregate", path, "-q", "--select", "count(n), count(text)"]);
+    let out = stdout_of(&["aggregate", &kept, "-q", "--select", "count(n), count(text)"]);
     assert!(out.contains(note), "{out}");
-    let out = stdout_of(&["aggregate", path, "-q", "--select", "count(n)"]);
+    let out = stdout_of(&["aggregate", &kept, "-q", "--select", "count(n)"]);
     assert!(!out.contains(note), "{out}");
+    let told = ["--select", "count(n), count(text)", "--json", "--na"];
+    let figures = |na| stdout_of(&[&["aggregate", &kept, "-q"], &told[..], &[na]].concat());
+    assert_eq!(figures("NA"), "{\"count(n)\":2,\"count(text)\":2}\n");
+    assert_eq!(figures("x"), "{\"count(n)\":3,\"count(text)\":2}\n");
 }
 
 #[test]
@@ -273,11 +310,11 @@ fn medians_are_those_of_the_definition() {
 fn numbers_that_were_taken_for_text_are_told() {
     let directory = TempDir::new().expect("a directory for the test");
     let path = directory.path().join("rows.csv");
-    fs::write(&path, "n,m\n10,.5\n9,+4\nNaN,3\n").expect("a file for the test");
-    let path = path.to_str().expect("UTF-8");
+    fs::write(&path, "k,n,m\n1,10,.5\n2,9,+4\n3,NaN,3\n").expect("a file for the test");
+    let kept = kept_as_text(&directory, "k:int");
     let ask = |select: &str| {
         let output =
-            sapwood(&["aggregate", path, "-q", "--select", select, "--json"]).assert().success();
+            sapwood(&["aggregate", &kept, "-q", "--select", select, "--json"]).assert().success();
         let output = output.get_output();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (text(&output.stdout), text(&output.stderr))
@@ -291,8 +328,13 @@ fn numbers_that_were_taken_for_text_are_told() {
     );
     assert_eq!(ask("sum(m), max(m)"), ("{\"sum(m)\":7.5,\"max(m)\":4}\n".into(), String::new()));
     assert_eq!(ask("count").1, "");
-    let told = ["--layout", "n:cell(0).decimal", "--mismatches", "skip", "--select", "max(n)"];
-    let output = sapwood(&[&["aggregate", path, "-q"], &told[..]].concat()).assert().success();
+    let told = ["--layout", "n:cell(1).decimal", "--mismatches", "skip", "--select", "max(n)"];
+    let output = sapwood(&[&["aggregate", &kept, "-q"], &told[..]].concat()).assert().success();
     let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
     assert!(!stderr.contains("is read as text"), "{stderr}");
+    let refused = [&["aggregate", &kept, "-q", "--select", "max(n)"], &told[..2]].concat();
+    let output = sapwood(&refused).assert().code(1);
+    let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    assert!(stderr.contains("the first by key, 3: field `n` is not a decimal number"), "{stderr}");
+    assert!(stderr.contains("say with --layout or --na how"), "{stderr}");
 }

@@ -126,23 +126,33 @@ fn repeated_keys_are_counted_and_kept_as_asked() {
     assert_eq!(grouped, "{\"k\":\"a\",\"count\":3}\n{\"k\":\"b\",\"count\":1}\n");
     let all = stdout_of(&["get", &path, "--key", "k", "--duplicates", "all", "-q", "a"]);
     assert_eq!(all, "k  a\nv  1\n\nk  a\nv  3\n\nk  a\nv  4\n");
+    // Its number alone names one of them.
+    let one = stdout_of(&["get", &path, "--key", "k", "--duplicates", "all", "-q", "a", "3"]);
+    assert_eq!(one, "k  a\nv  3\n");
 }
 
 #[test]
-fn json_lines_come_back_as_they_are() {
+fn members_of_json_lines_are_columns() {
     let lines = "{\"id\": 10, \"tags\": [1, 2], \"note\":\"x,y\"}\n{\"id\":9,\"big\":18446744073709551615}\n";
     let (_directory, path) = file("rows.jsonl", lines);
-    let expected = "{\"id\":9,\"big\":18446744073709551615}\n{\"id\": 10, \"tags\": [1, 2], \"note\":\"x,y\"}\n";
-    assert_eq!(stdout_of(&["scan", &path, "--key", "id"]), expected);
-    assert_eq!(stdout_of(&["scan", &path, "--key", "id", "--json"]), expected);
+    assert_eq!(
+        stdout_of(&["scan", &path, "--key", "id"]),
+        "id,tags,note,big\n9,,,18446744073709551615\n10,\"[1,2]\",\"x,y\",\n"
+    );
+    assert_eq!(
+        stdout_of(&["scan", &path, "--key", "id", "--json"]),
+        "{\"id\":9,\"tags\":null,\"note\":null,\"big\":18446744073709551615}\n\
+         {\"id\":10,\"tags\":\"[1,2]\",\"note\":\"x,y\",\"big\":null}\n"
+    );
     assert_eq!(
         stdout_of(&["get", &path, "--key", "id", "-q", "10"]),
-        "id    10\ntags  [1,2]\nnote  x,y\n"
+        "id    10\ntags  [1,2]\nnote  x,y\nbig   null\n"
     );
     // A string is text, even if it looks like a number.
     let (_directory, path) = file("text.jsonl", "{\"id\":\"9\"}\n{\"id\":\"10\"}\n");
-    assert_eq!(stdout_of(&["scan", &path, "--key", "id"]), "{\"id\":\"10\"}\n{\"id\":\"9\"}\n");
-    assert_eq!(stdout_of(&["scan", &path, "--key", "id:int"]), "{\"id\":\"9\"}\n{\"id\":\"10\"}\n");
+    let scan = |key| stdout_of(&["scan", &path, "--key", key, "--json"]);
+    assert_eq!(scan("id"), "{\"id\":\"10\"}\n{\"id\":\"9\"}\n");
+    assert_eq!(scan("id:int"), "{\"id\":9}\n{\"id\":10}\n");
 }
 
 #[test]
@@ -151,7 +161,7 @@ fn csv_rows_come_back_whole() {
     let (_directory, path) = file("rows.csv", rows);
     assert_eq!(stdout_of(&["scan", &path, "--key", "k"]), rows);
     let json = stdout_of(&["scan", &path, "--key", "k", "--json", "--prefix", "3"]);
-    assert_eq!(json, "{\"k\":\"3\",\"text\":\"two\\nlines\"}\n");
+    assert_eq!(json, "{\"k\":3,\"text\":\"two\\nlines\"}\n");
 }
 
 #[test]
@@ -161,6 +171,114 @@ fn quoted_values_may_hold_commas() {
         stdout_of(&["scan", &path, "--key", "k", "--prefix", "\"a,b\","]),
         "k,v\n\"a,b\",1\n"
     );
+}
+
+/// The same rows in every form, one of which has a missing value.
+fn forms(directory: &Path) -> Vec<String> {
+    let records = ["name,n,x", "b,10,0.5", "a,9,", "b,-2,2"];
+    let objects = [
+        r#"{"name": "b", "n": 10, "x": 0.5}"#,
+        r#"{"name": "a", "n": 9, "x": null}"#,
+        r#"{"name": "b", "n": -2, "x": 2}"#,
+    ];
+    let apart = |sign: &str| records.join("\n").replace(',', sign).into_bytes();
+    let files: [(&str, Vec<u8>); 9] = [
+        ("comma.csv", apart(",")),
+        ("semicolon.csv", apart(";")),
+        ("tab.tsv", apart("\t")),
+        ("bar", apart("|")),
+        ("packed.csv.zst", zstd::encode_all(&apart(";")[..], 1).expect("memory")),
+        ("lines.jsonl", objects.join("\n").into_bytes()),
+        ("array.json", format!("[{}]", objects.join(",\n")).into_bytes()),
+        ("array", format!("[\n{}\n]\n", objects.join(",")).into_bytes()),
+        ("packed.json.gz", gzip(format!("[{}]", objects.join(",")).as_bytes())),
+    ];
+    let path = |name: &str| directory.join(name).to_str().expect("UTF-8").to_owned();
+    let mut paths = Vec::new();
+    for (name, bytes) in files {
+        fs::write(directory.join(name), bytes).expect("a file for the test");
+        paths.push(path(name));
+    }
+    if cfg!(feature = "columnar") {
+        let database = path("database");
+        stdout_of(&["load", &path("comma.csv"), "--key", "name,n", "--dir", &database, "-q"]);
+        for name in ["rows.parquet", "rows.arrow"] {
+            stdout_of(&["export", &database, "rows", "--to", &path(name), "-q"]);
+            paths.push(path(name));
+        }
+    }
+    paths
+}
+
+#[test]
+fn every_form_of_a_file_is_read_alike() {
+    let directory = TempDir::new().expect("a directory for the test");
+    for path in forms(directory.path()) {
+        let asked = |command: &str, more: &[&str]| {
+            let key: &[&str] = if more.contains(&"--by") { &[] } else { &["--key", "name,n"] };
+            stdout_of(&[&[command, &path, "-q"], key, more].concat())
+        };
+        assert_eq!(asked("scan", &[]), "name,n,x\na,9,\nb,-2,2\nb,10,0.5\n", "{path}");
+        assert_eq!(
+            asked("scan", &["--from", "b,0", "--json"]),
+            "{\"name\":\"b\",\"n\":10,\"x\":0.5}\n",
+            "{path}"
+        );
+        assert_eq!(asked("get", &["b", "10"]), "name  b\nn     10\nx     0.5\n", "{path}");
+        let missing = "{\"name\":\"a\",\"n\":9,\"x\":null}\n";
+        assert_eq!(asked("get", &["a", "9", "--json"]), missing, "{path}");
+        let stats = asked("stats", &["--json"]);
+        let stats: serde_json::Value = serde_json::from_str(&stats).expect("JSON");
+        assert_eq!(stats["entries"], 3, "{path}");
+        let figures = ["--select", "count, sum(n), count(x), max(x)", "--json"];
+        let expected = "{\"count\":3,\"sum(n)\":17,\"count(x)\":2,\"max(x)\":2.0}\n";
+        assert_eq!(asked("aggregate", &figures), expected, "{path}");
+        // Without a key too.
+        let by = ["--by", "name", "--select", "count", "--json"];
+        let expected = "{\"name\":\"a\",\"count\":1}\n{\"name\":\"b\",\"count\":2}\n";
+        assert_eq!(asked("aggregate", &by), expected, "{path}");
+    }
+}
+
+#[test]
+fn every_command_takes_delimiters_types_and_missing_values() {
+    let (directory, path) = file("rows.txt", "k:n\n1:5\n2:none\n3:x\n");
+    let text = ["--delimiter", ":", "--na", "none", "--types", "n:f64", "-q"];
+    let asked = |command: &[&str], more: &[&str]| {
+        let args = [&command[..1], &[&path, "--key", "k"], &command[1..], &text, more].concat();
+        let output = sapwood(&args).assert().success();
+        let output = output.get_output();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(
+            stderr,
+            "line 4: malformed: `x` in column `n` is no f64\nwarning: 1 malformed row left out\n",
+            "{command:?}"
+        );
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert_eq!(asked(&["scan"], &[]), "k,n\n1,5\n2,\n");
+    assert_eq!(asked(&["get", "2"], &[]), "k  2\nn  null\n");
+    assert!(asked(&["stats"], &["--json"]).contains("\"entries\":2,"));
+    let figures = asked(&["aggregate"], &["--select", "count, sum(n), count(n)", "--json"]);
+    assert_eq!(figures, "{\"count\":2,\"sum(n)\":5.0,\"count(n)\":1}\n");
+    // Without them, all are text.
+    let text = stdout_of(&["scan", &path, "--key", "k", "--delimiter", ":", "-q"]);
+    assert_eq!(text, "k,n\n1,5\n2,none\n3,x\n");
+
+    // Rows of a directory have been read.
+    let kept = directory.path().join("kept");
+    let kept = kept.to_str().expect("UTF-8");
+    stdout_of(&["load", &path, "--key", "k", "--delimiter", ":", "--dir", kept, "-q"]);
+    for option in [["--delimiter", ":"], ["--na", "none"], ["--types", "n:f64"]] {
+        for command in
+            [&["scan", kept][..], &["get", kept, "1"], &["stats", kept], &["aggregate", kept]]
+        {
+            let refused = sapwood(&[command, &option].concat()).assert().code(2);
+            let stderr = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+            let says = format!("whose rows were loaded before: {} is of `sapwood load`", option[0]);
+            assert!(stderr.contains(&says), "{command:?} {option:?}: {stderr}");
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Commands that end before their work does: the reader has gone, or Ctrl-C.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use assert_cmd::cargo::CommandCargoExt;
@@ -66,26 +66,53 @@ fn ctrl_c_between_rows(command: &str) {
         .spawn()
         .expect("it runs");
     let mut stdin = child.stdin.take().expect("piped");
-    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    let (is_read, reads) = std::sync::mpsc::channel();
     let writer = std::thread::spawn(move || {
-        // Rows without end, until no process reads them. Some are named, which tells us that rows
-        // are being loaded.
+        // Rows without end, until no process reads them. More than a pipe holds tells us that they are read.
         let mut sent = stdin.write_all(b"k\n");
         let mut number = 0_u64;
         while sent.is_ok() {
             sent = stdin.write_all(format!("{number}\nbad,row\n").as_bytes());
             number += 1;
+            if number == 200_000 {
+                is_read.send(()).expect("it is waited for");
+            }
         }
     });
-    let mut line = String::new();
-    stderr.read_line(&mut line).expect("a malformed row is named");
+    reads.recv().expect("rows are read");
     interrupt(&child);
-    let mut rest = String::new();
-    stderr.read_to_string(&mut rest).expect("UTF-8");
-    let status = child.wait().expect("it ends");
+    let output = child.wait_with_output().expect("it ends");
     writer.join().expect("no panic");
-    assert_eq!(status.code(), Some(130), "{line}{rest}");
-    assert!(rest.contains("interrupted: ") && rest.contains(" rows had been read in "), "{rest}");
+    let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert_eq!(stderr, "interrupted: nothing was read\n");
+}
+
+/// Of a file, which is read twice: it says how far it came.
+#[cfg(target_os = "linux")]
+#[test]
+fn ctrl_c_between_rows_of_a_file_says_what_was_done() {
+    let directory = tempfile::TempDir::new().expect("a directory for the test");
+    let path = directory.path().join("x.csv");
+    let rows: String = (0..3_000_000).map(|number| format!("{number}\n")).collect();
+    std::fs::write(&path, format!("k\n{rows}")).expect("a file for the test");
+    let path = path.to_str().expect("UTF-8");
+    let child = sapwood(&["stats", path, "--key", "k"]).spawn().expect("it runs");
+    // It has the file open when it reads it.
+    let files = format!("/proc/{}/fd", child.id());
+    let is_open = || {
+        let mut files = std::fs::read_dir(&files).expect("Linux has it").flatten();
+        files.any(|file| std::fs::read_link(file.path()).is_ok_and(|file| file.ends_with("x.csv")))
+    };
+    while !is_open() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    interrupt(&child);
+    let output = child.wait_with_output().expect("it ends");
+    let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    let is_told = stderr.contains("was not read to its end") || stderr.contains(" read in ");
+    assert!(stderr.starts_with("interrupted: ") && is_told, "{stderr}");
 }
 
 #[cfg(unix)]
@@ -96,16 +123,10 @@ fn ctrl_c_while_waiting_for_input_ends_too() {
         .spawn()
         .expect("it runs");
     let mut stdin = child.stdin.take().expect("piped");
-    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
-    // A repeated key among enough rows is named when they are loaded; then it waits for more.
+    // More than a pipe holds: when all is written, it has begun to read. Then it waits for more.
     let mut rows = String::from("k\n");
-    rows.extend((0..1000).map(|number| format!("{}\n", number.max(1))));
-    // Beyond what the reader takes at once.
-    rows.extend((1000..200_000).map(|number| format!("{number}\n")));
+    rows.extend((0..200_000).map(|number| format!("{number}\n")));
     stdin.write_all(rows.as_bytes()).expect("it reads");
-    let mut line = String::new();
-    stderr.read_line(&mut line).expect("a repeated key is named");
-    assert!(line.contains("repeated"), "{line}");
     interrupt(&child);
     let status = child.wait().expect("it ends though input stays open");
     drop(stdin);

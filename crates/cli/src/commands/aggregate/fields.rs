@@ -1,10 +1,9 @@
 //! The columns of rows as fields of a query.
 //!
-//! A key column is read from the key, as `--key` types it. Other columns of CSV are numbers if all
-//! their values in the first rows are, else text; if `NA` stands for a missing number, it stands
-//! for missing text too. Columns of JSON lines have the types of their values, and members of
-//! objects are called `a.b`. A table with a schema has its columns, another that a program made the fields that it
-//! declared.
+//! Typed rows, of a file or of a directory, have the columns of their schema, and a table that a program made the fields
+//! that it declared. Of rows that are kept as text, a key column is read from the key, by its type. Other columns of CSV
+//! are numbers if all their values in the first rows are, else text; if `NA` stands for a missing number, it stands for
+//! missing text too. Columns of JSON lines have the types of their values, and members of objects are called `a.b`.
 //! `--layout` names others, or replaces these.
 
 use std::collections::HashSet;
@@ -16,10 +15,10 @@ use sapwood::aggregate::{
 };
 use serde_json::Value;
 
-use crate::rows::encoding::Stored;
-use crate::rows::loader::Loaded;
-use crate::rows::reader::Columns;
+use crate::rows::columns::Columns;
+use crate::rows::open_input::Loaded;
 use crate::rows::rows_table;
+use crate::rows::stored::Stored;
 use crate::terminal::exit::Outcome;
 use crate::terminal::format::quoted;
 
@@ -32,7 +31,7 @@ const NA: &str = "NA";
 /// The depth to which objects in JSON lines are searched for fields.
 const DEPTH_MAX: usize = 8;
 
-/// The fields of rows, and columns that some would take for numbers.
+/// The fields of rows, and columns of text that some would take for numbers.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     pub(super) fields: Vec<Field>,

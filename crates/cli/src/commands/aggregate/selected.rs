@@ -9,8 +9,7 @@ use crate::args;
 use crate::args::rows::{Duplicates, Format};
 use crate::rows::key_columns::KeyColumns;
 use crate::rows::key_range::KeyBounds;
-use crate::rows::lines::Lines;
-use crate::rows::reader;
+use crate::rows::lines::{Lines, unclosed};
 use crate::rows::source::{self, Source};
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::plural;
@@ -66,7 +65,7 @@ pub(super) fn selection(
 
 /// The keys of a file: a line each, as CSV.
 fn listed(file: &Path, keys: &KeyColumns, ui: &Ui) -> Outcome<Vec<Vec<u8>>> {
-    let Source { bytes, name, progress, .. } = Source::open(file, Some(Format::Csv), ui)?;
+    let Source { bytes, name, progress, .. } = Source::of(file, Format::Csv, ui)?;
     let lines = Lines::default();
     let mut reader =
         csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(lines.note(bytes));
@@ -79,7 +78,7 @@ fn listed(file: &Path, keys: &KeyColumns, ui: &Ui) -> Outcome<Vec<Vec<u8>>> {
         match reader.read_record(&mut record) {
             Ok(true) => {
                 if let Some(line) = lines.unclosed_quote() {
-                    return Err(reader::unclosed(&name, line));
+                    return Err(unclosed(&name, line));
                 }
             }
             Ok(false) => break,

@@ -6,11 +6,11 @@ use sapwood::{Db, Table};
 
 use crate::args::exchange::Import;
 use crate::args::rows::EngineName;
+use crate::rows::columns::Columns;
 use crate::rows::exchange::form::Form;
 use crate::rows::exchange::reader::RowFile;
 use crate::rows::kept::Description;
 use crate::rows::key_columns::KeyColumns;
-use crate::rows::reader::Columns;
 use crate::rows::rows_table::NewTable;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::quoted;
@@ -101,17 +101,11 @@ impl Plan {
     /// The form of a file that does not say it.
     fn choose_form(&mut self, args: &Import, file: &RowFile, known: &Known) -> Outcome {
         if let Some(key) = &args.key {
-            if let Some((name, _)) = key.columns.iter().find(|(_, kind)| kind.is_none()) {
-                return Err(Failure::Usage(format!(
-                    "--key: say the type of column {}: {name}:str, {name}:int or {name}:float",
-                    quoted(name)
-                )));
-            }
             let columns = match file.has_lines() && !args.cells {
                 true => Columns::Json,
                 false => Columns::Csv(file.names().to_vec()),
             };
-            let keys = KeyColumns::resolve(key, &columns, &[])?.settled();
+            let keys = KeyColumns::resolve(key, &columns)?;
             self.describe(Description { columns, keys });
             return Ok(());
         }

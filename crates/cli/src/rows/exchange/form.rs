@@ -11,11 +11,11 @@ use std::borrow::Cow;
 
 use sapwood::aggregate::{Layout, Place};
 
-use crate::rows::encoding::{StoredFields, append_cell};
 use crate::rows::exchange::cell::{Cell, Column, Kind};
 use crate::rows::exchange::packed::Side;
+use crate::rows::exchange::text_rows::json_row;
 use crate::rows::key_columns::KeyColumns;
-use crate::rows::reader::json_row;
+use crate::rows::stored::{StoredFields, append_cell};
 use crate::terminal::format::quoted;
 
 /// The columns of entries as bytes.
@@ -150,7 +150,7 @@ impl Form {
             Form::Lines { keys, .. } => {
                 let Cell::Text(line) = first else { return Err("the line is not text".to_owned()) };
                 let row = json_row(line.as_bytes(), 0).map_err(|malformed| malformed.what)?;
-                keys.encode_row(&row, 0, key)?;
+                keys.encode_members(row.object().expect("a line is an object"), key)?;
                 value.extend_from_slice(line.trim().as_bytes());
                 Ok(())
             }

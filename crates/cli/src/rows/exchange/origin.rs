@@ -8,9 +8,9 @@ use sapwood::aggregate::Layout;
 use serde_json::{Value, json};
 
 use crate::args::rows::EngineName;
+use crate::rows::columns::Columns;
 use crate::rows::exchange::form::{Cells, Form};
 use crate::rows::kept::Description;
-use crate::rows::reader::Columns;
 
 /// The name of the metadata.
 #[cfg_attr(not(feature = "columnar"), expect(dead_code, reason = "text has no metadata"))]

@@ -9,10 +9,10 @@ use sapwood::Table;
 
 use crate::args::exchange::FileFormat;
 use crate::args::key_spec::ColumnType;
+use crate::rows::columns::Columns;
 use crate::rows::exchange::cell::{Cell, Column, Kind, text_of_bytes};
 use crate::rows::exchange::form::{Form, KEY, VALUE};
 use crate::rows::kept::Description;
-use crate::rows::reader::Columns;
 use crate::rows::rows_table;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::shown;

@@ -7,10 +7,11 @@ use indicatif::ProgressBar;
 use serde_json::{Map, Number, Value};
 
 use crate::args::rows::Format;
+use crate::rows::columns::Columns;
 use crate::rows::exchange::cell::{Cell, Column, Kind};
 use crate::rows::exchange::form::Form;
 use crate::rows::exchange::reader::{Visit, bad_row};
-use crate::rows::reader::{Body, Columns, Malformed, Row, RowReader};
+use crate::rows::exchange::text_rows::{Body, Malformed, Row, RowReader};
 use crate::rows::source::Source;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::quoted;
@@ -29,7 +30,7 @@ pub(crate) struct TextFile {
 
 impl TextFile {
     pub(crate) fn open(path: &Path, format: Format, ui: &Ui) -> Outcome<Self> {
-        let source = Source::open(path, Some(format), ui)?;
+        let source = Source::of(path, format, ui)?;
         let (name, progress) = (source.name.clone(), source.progress.clone());
         let mut reader = RowReader::new(source)?;
         if let Some(renamed) = reader.renamed().first() {

@@ -15,8 +15,8 @@ use sapwood::sql::{Scan, SourceColumn, SourceResult};
 
 use super::content::Format;
 use super::input::{Input, Seekable};
+use crate::rows::columns::distinct_names;
 use crate::rows::exchange::columnar::guarded;
-use crate::rows::reader::distinct_names;
 use crate::rows::source::plain;
 use crate::terminal::format::quoted;
 use scan::{ArrowScan, ParquetScan};
@@ -72,7 +72,7 @@ impl ColumnFile {
             }
         };
         input.finish();
-        let (columns, places, notices) = columns_of(&input, &schema);
+        let (columns, places, notices) = columns_of(&schema);
         Ok(ColumnFile { input, columns, places, notices, layout })
     }
 
@@ -113,7 +113,7 @@ impl ColumnFile {
 }
 
 fn open(input: &Input) -> Result<Seekable, String> {
-    input.seekable().map_err(|error| input.failed(plain(&error)))
+    input.seekable().map_err(|error| input.unread(&error))
 }
 
 fn seekable(input: &Input) -> Result<Box<dyn Bytes>, String> {
@@ -139,15 +139,14 @@ fn damaged(input: &Input, format: &str, what: &str) -> String {
 }
 
 /// The columns that can be read, where they stand, and what is to be said of the others.
-fn columns_of(input: &Input, schema: &SchemaRef) -> (Vec<SourceColumn>, Vec<usize>, Vec<String>) {
+fn columns_of(schema: &SchemaRef) -> (Vec<SourceColumn>, Vec<usize>, Vec<String>) {
     let schema: &Arc<Schema> = schema;
     let names = schema.fields().iter().enumerate().map(|(at, field)| match field.name().as_str() {
         "" => format!("column{}", at + 1),
         name => name.to_owned(),
     });
     let (names, renamed) = distinct_names(names.collect());
-    let mut notices: Vec<String> =
-        renamed.iter().map(|renamed| format!("{}: {renamed}", input.name)).collect();
+    let mut notices: Vec<String> = renamed.iter().map(ToString::to_string).collect();
     let (mut columns, mut places, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for (place, (name, field)) in names.into_iter().zip(schema.fields()).enumerate() {
         match kind_of(field.data_type()) {
@@ -160,8 +159,7 @@ fn columns_of(input: &Input, schema: &SchemaRef) -> (Vec<SourceColumn>, Vec<usiz
     }
     if !left_out.is_empty() {
         notices.push(format!(
-            "{}: columns of types that cannot be read are left out: {}",
-            input.name,
+            "columns of types that cannot be read are left out: {}",
             left_out.join(", ")
         ));
     }

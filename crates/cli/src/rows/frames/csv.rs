@@ -12,8 +12,7 @@ use super::looks::Look;
 use super::options::FrameOptions;
 use super::records::{Fields, Refused, Splitter, line_at};
 use super::text::{Known, TextFile};
-use crate::rows::reader::distinct_names;
-use crate::rows::source::plain;
+use crate::rows::columns::distinct_names;
 use crate::terminal::format::plural;
 
 /// The header, and what the first rows say: as many as the options have.
@@ -24,7 +23,7 @@ pub(super) fn sample(
 ) -> Result<Known, String> {
     let blocks = TextFile::blocks(input, options, Cuts::csv(delimiter))?;
     let mut block = Vec::new();
-    let place = blocks.next(&mut block).map_err(|error| input.failed(plain(&error)))?;
+    let place = blocks.next(&mut block).map_err(|error| input.unread(&error))?;
     let place = place.expect("a first block");
     let Some((names, _)) = header(input, delimiter, &block, place)? else {
         return Err(format!(
@@ -37,7 +36,7 @@ pub(super) fn sample(
         false => name,
     });
     let (names, renamed) = distinct_names(names.collect());
-    let notices = renamed.iter().map(|renamed| format!("{}: {renamed}", input.name)).collect();
+    let notices = renamed.iter().map(ToString::to_string).collect();
     let all: Vec<usize> = (0..names.len()).collect();
     let looks = look(input, options, delimiter, names.len(), &all, options.sample_rows)?;
     Ok(Known { names, looks, notices })
@@ -104,7 +103,7 @@ fn look_at(
     let mut rows = 0;
     while rows < rows_max {
         input.expect_wanted()?;
-        let next = blocks.next(&mut block).map_err(|error| input.failed(plain(&error)))?;
+        let next = blocks.next(&mut block).map_err(|error| input.unread(&error))?;
         let Some(place) = next else { break };
         let from = begin(input, delimiter, &block, place)?;
         let split = splitter.split(&block, from, &mut fields);
@@ -206,7 +205,7 @@ impl<'a> CsvScan<'a> {
         loop {
             file.input.expect_wanted()?;
             let next = self.blocks.next(&mut block);
-            let next = next.map_err(|error| file.input.failed(plain(&error)))?;
+            let next = next.map_err(|error| file.input.unread(&error))?;
             let Some(place) = next else { return Ok(()) };
             let from = begin(&file.input, self.delimiter, &block, place)?;
             let width = file.known.names.len();

@@ -46,7 +46,7 @@ impl Input {
             false => path.display().to_string(),
         };
         let failed =
-            |error: io::Error| Failure::Failed(format!("{name} cannot be read: {}", plain(&error)));
+            |error: io::Error| Failure::Failed(format!("{name} cannot be read: {}", cause(&error)));
         let interrupt = ui.interrupt.clone();
         let about = match path == Path::new("-") {
             true => None,
@@ -125,6 +125,11 @@ impl Input {
         self.progress.finish_and_clear();
     }
 
+    /// An error of the bytes: what it is, and what to look at.
+    pub(super) fn unread(&self, error: &io::Error) -> String {
+        self.failed(cause(error))
+    }
+
     /// An error of reading, with the name of the file.
     pub(super) fn failed(&self, what: impl std::fmt::Display) -> String {
         format!("{} cannot be read: {what}", self.name)
@@ -136,6 +141,14 @@ impl Input {
             true => Err(format!("{} was not read to its end: interrupted", self.name)),
             false => Ok(()),
         }
+    }
+}
+
+/// The words of an error of reading. Bytes that are not what their packing says may have been cut.
+fn cause(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => plain(error),
+        _ => format!("{}; is the file whole?", plain(error)),
     }
 }
 

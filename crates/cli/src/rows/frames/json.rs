@@ -17,7 +17,6 @@ use super::looks::Look;
 use super::objects::{Bad, Objects};
 use super::options::FrameOptions;
 use super::text::{Known, TextFile, Widening};
-use crate::rows::source::plain;
 use crate::terminal::format::quoted;
 
 /// Objects within objects that are taken apart; those within are text.
@@ -39,7 +38,7 @@ pub(super) fn look(
     let (mut block, mut rows) = (Vec::new(), 0);
     while rows < rows_max {
         input.expect_wanted()?;
-        let next = blocks.next(&mut block).map_err(|error| input.failed(plain(&error)))?;
+        let next = blocks.next(&mut block).map_err(|error| input.unread(&error))?;
         let Some(place) = next else { break };
         for object in Objects::of(&block, layout, place) {
             let object = match object {
@@ -146,7 +145,7 @@ impl<'a> JsonScan<'a> {
         loop {
             file.input.expect_wanted()?;
             let next = self.blocks.next(&mut block);
-            let next = next.map_err(|error| file.input.failed(plain(&error)))?;
+            let next = next.map_err(|error| file.input.unread(&error))?;
             let Some(place) = next else { return Ok(()) };
             let (mut len, mut number) = (0, 0);
             let mut lines = Strings::new();

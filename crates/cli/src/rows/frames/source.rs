@@ -13,7 +13,6 @@ use super::input::Input;
 use super::json::{self, JsonScan};
 use super::options::FrameOptions;
 use super::text::{Known, TextFile};
-use crate::rows::source::plain;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::bytes;
 use crate::terminal::interrupt::Interrupt;
@@ -48,7 +47,7 @@ impl FileSource {
     }
 
     fn of(input: Input, options: &FrameOptions) -> Result<FileSource, String> {
-        let head = input.head(HEAD_BYTES).map_err(|error| input.failed(plain(&error)))?;
+        let head = input.head(HEAD_BYTES).map_err(|error| input.unread(&error))?;
         let format = Format::of(&input.path, &head, options).map_err(|what| input.failed(what))?;
         let content = match format {
             Format::Csv { delimiter } => {

@@ -11,7 +11,6 @@ use super::field::Reading;
 use super::input::Input;
 use super::looks::{Look, Typed};
 use super::options::{FrameOptions, Malformed};
-use crate::rows::source::plain;
 use crate::terminal::format::quoted;
 
 /// A file of text, and what is known of its columns.
@@ -65,7 +64,7 @@ impl TextFile {
         options: &FrameOptions,
         cuts: Cuts,
     ) -> Result<Blocks, String> {
-        let reader = input.reader().map_err(|error| input.failed(plain(&error)))?;
+        let reader = input.reader().map_err(|error| input.unread(&error))?;
         Ok(Blocks::new(reader, cuts, options.block_bytes))
     }
 

@@ -10,9 +10,9 @@ use sapwood::sql::{
     Vector,
 };
 
-use crate::rows::encoding::StoredFields;
-use crate::rows::reader::Columns;
+use crate::rows::columns::Columns;
 use crate::rows::rows_table;
+use crate::rows::stored::StoredFields;
 
 /// Such a table: its columns are text. A row of JSON lines is its line, in the column `row`.
 pub(super) struct TextTable {

@@ -1,22 +1,18 @@
-//! Rows of a file, one after the other, each with the line it stands on.
+//! Rows of CSV and JSON lines as their text, one after the other, each with the line it stands on: for `sapwood
+//! import`, which has entries back byte for byte.
 //!
-//! A row that cannot be used is an answer like any other ([`Malformed`]), so that the caller
-//! counts it and goes on; only input that cannot be read at all ends the reading.
+//! *Not for* rows of types, which [`FileSource`](crate::rows::frames::FileSource) reads.
 
-use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read};
-use std::sync::Arc;
 
-use sapwood::schema::RowFormat;
 use serde_json::{Map, Value};
 
 use crate::args::rows::Format;
-use crate::rows::key_columns::{Cell, Form};
-use crate::rows::lines::{Lines, NotingReader, byte_order_mark};
+use crate::rows::columns::{Columns, Renamed, distinct_names};
+use crate::rows::lines::{Lines, NotingReader, byte_order_mark, unclosed};
 use crate::rows::source::{Source, plain};
 use crate::terminal::exit::{Failure, Outcome};
-use crate::terminal::format::{plural, quoted, shown};
+use crate::terminal::format::{plural, quoted};
 
 /// The longest line of JSON that is read: no longer value could be kept.
 const LINE_BYTES_MAX: u64 = sapwood::VALUE_BYTES_MAX as u64;
@@ -45,64 +41,6 @@ pub(crate) struct Malformed {
     pub(crate) what: String,
 }
 
-/// The columns of the rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Columns {
-    /// In the order of the header.
-    Csv(Vec<String>),
-    /// Each object may have others.
-    Json,
-    /// Entries of a table without a schema: the bytes of the key and of the value.
-    Entries,
-    /// Those of a table's schema.
-    Typed(Arc<RowFormat>),
-}
-
-impl Columns {
-    /// Where in a row a column stands; of JSON, whether any of the first rows has it.
-    pub(crate) fn find(&self, name: &str, first_rows: &[&Row]) -> Result<usize, String> {
-        let missing = |there: &str, names: &mut dyn Iterator<Item = &String>| {
-            let names: Vec<&String> = names.collect();
-            let typed = name.rsplit_once(':');
-            if let Some((column, kind)) =
-                typed.filter(|(column, _)| names.iter().any(|n| n == column))
-            {
-                return format!(
-                    "no column {}, and no type {}: {column}:str, {column}:int and {column}:float \
-                     are what there is",
-                    quoted(name),
-                    quoted(kind),
-                    column = shown(column)
-                );
-            }
-            let names: Vec<String> = names.iter().take(40).map(|name| quoted(name)).collect();
-            format!("no column {}; {there} has {}", quoted(name), names.join(", "))
-        };
-        match self {
-            Self::Csv(names) => {
-                let index = names.iter().position(|column| column == name);
-                index.ok_or_else(|| missing("the header", &mut names.iter()))
-            }
-            Self::Json => {
-                let objects = || first_rows.iter().filter_map(|row| row.object());
-                match objects().next() {
-                    Some(first) if !objects().any(|object| object.contains_key(name)) => {
-                        Err(missing("the first row", &mut first.keys()))
-                    }
-                    _ => Ok(0),
-                }
-            }
-            Self::Entries => Err("entries that no file was loaded into have no columns".to_owned()),
-            Self::Typed(format) => {
-                let columns = format.schema().columns();
-                let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
-                let found = format.schema().find(name);
-                found.ok_or_else(|| missing("the table", &mut names.iter()))
-            }
-        }
-    }
-}
-
 impl Row {
     pub(crate) fn object(&self) -> Option<&Map<String, Value>> {
         match &self.body {
@@ -110,84 +48,6 @@ impl Row {
             Body::Json { object, .. } => Some(object),
         }
     }
-
-    /// A value, or why there is none that a key could have.
-    pub(crate) fn cell(&self, index: usize, name: &str) -> Result<Cell<'_>, &'static str> {
-        match &self.body {
-            Body::Csv(record) => Ok(Cell {
-                text: Cow::Borrowed(record.get(index).ok_or("is missing")?),
-                form: Form::Unmarked,
-            }),
-            Body::Json { object, .. } => match object.get(name) {
-                Some(Value::String(text)) => {
-                    Ok(Cell { text: Cow::Borrowed(text), form: Form::Text })
-                }
-                Some(Value::Number(number)) => {
-                    Ok(Cell { text: Cow::Owned(number.to_string()), form: Form::Unmarked })
-                }
-                Some(Value::Bool(value)) => Ok(Cell {
-                    text: Cow::Borrowed(if *value { "true" } else { "false" }),
-                    form: Form::Text,
-                }),
-                Some(Value::Null) => Err("is null"),
-                Some(Value::Array(_)) => Err("is an array"),
-                Some(Value::Object(_)) => Err("is an object"),
-                None => Err("is missing"),
-            },
-        }
-    }
-}
-
-/// Columns with the same name, of which all but the first got another.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Renamed {
-    name: String,
-    /// From one.
-    first: usize,
-    position: usize,
-    now: String,
-}
-
-impl std::fmt::Display for Renamed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Renamed { name, first, position, now } = self;
-        write!(
-            f,
-            "columns {first} and {position} are both called {}; column {position} is called {} here",
-            quoted(name),
-            quoted(now)
-        )
-    }
-}
-
-/// Gives every column a name of its own, as others do: the second `id` is `id_1`.
-pub(crate) fn distinct_names(names: Vec<String>) -> (Vec<String>, Vec<Renamed>) {
-    let mut first: HashMap<String, usize> = HashMap::new();
-    for (index, name) in names.iter().enumerate() {
-        first.entry(name.clone()).or_insert(index);
-    }
-    let mut taken: HashSet<String> = first.keys().cloned().collect();
-    let mut next: HashMap<String, usize> = HashMap::new();
-    let mut renamed = Vec::new();
-    let mut distinct = Vec::with_capacity(names.len());
-    for (index, name) in names.into_iter().enumerate() {
-        if first[&name] == index {
-            distinct.push(name);
-            continue;
-        }
-        let number = next.entry(name.clone()).or_insert(1);
-        let now = loop {
-            let now = format!("{name}_{number}");
-            *number += 1;
-            if taken.insert(now.clone()) {
-                break now;
-            }
-        };
-        let first = first[&name] + 1;
-        renamed.push(Renamed { name, first, position: index + 1, now: now.clone() });
-        distinct.push(now);
-    }
-    (distinct, renamed)
 }
 
 /// Reads the rows of a source.
@@ -319,14 +179,6 @@ fn csv_failure(name: &str, lines: &Lines, line: u64, error: &csv::Error) -> Fail
     }
 }
 
-/// Of a quote behind which everything would be one value.
-pub(crate) fn unclosed(name: &str, line: u64) -> Failure {
-    Failure::Failed(format!(
-        "{name} cannot be read from line {line} on: a quote opens a value there, and none closes it; \
-         close it, or write \"\" for a quote that belongs to the value"
-    ))
-}
-
 fn csv_row(record: &csv::ByteRecord, line: u64, columns: &Columns) -> Result<Row, Malformed> {
     let Columns::Csv(names) = columns else {
         unreachable!("CSV input has CSV columns");
@@ -382,9 +234,10 @@ mod tests {
         let mut rows = Vec::new();
         while let Some(row) = reader.next_row().expect("readable") {
             rows.push(match row {
-                Ok(row) => {
-                    let cell = row.cell(0, "a").map(|cell| cell.text.into_owned());
-                    (row.line, Ok(cell.unwrap_or_else(str::to_owned)))
+                Ok(Row { line, body: Body::Csv(record) }) => (line, Ok(record[0].to_owned())),
+                Ok(Row { line, body: Body::Json { object, .. } }) => {
+                    let cell = object.get("a").map(ToString::to_string);
+                    (line, Ok(cell.unwrap_or_else(|| "is missing".to_owned())))
                 }
                 Err(malformed) => (malformed.line, Err(malformed.what)),
             });
@@ -455,40 +308,20 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_share_a_name_get_names_of_their_own() {
-        let names = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
-        for (given, distinct) in [
-            ("a,b", "a,b"),
-            ("id,id,name", "id,id_1,name"),
-            ("id,id,id_1,id", "id,id_2,id_1,id_3"),
-            (",", ",_1"),
-        ] {
-            let (found, renamed) = distinct_names(names(given));
-            assert_eq!(found, names(distinct), "{given}");
-            assert_eq!(distinct_names(found), (names(distinct), Vec::new()), "{given}: settled");
-            let changed = names(given).iter().zip(names(distinct)).filter(|(a, b)| *a != b).count();
-            assert_eq!(renamed.len(), changed, "{given}");
-        }
-        let (_, renamed) = distinct_names(names("id,n,id"));
-        let says = "columns 1 and 3 are both called `id`; column 3 is called `id_1` here";
-        assert_eq!(renamed[0].to_string(), says);
-    }
-
-    #[test]
     fn json_rows_have_their_lines() {
         let text = b"{\"a\": \"x\"}\n\n  \n{\"a\": 1.50}\n[1]\n{\"a\": \n\xFF\n{\"b\": 1}\n{\"a\": null}\n{\"a\": [1]}\n{\"a\": {}}\n{\"a\": true}";
         assert_eq!(
             read(Format::Jsonl, text),
             [
-                good(1, "x"),
+                good(1, "\"x\""),
                 good(4, "1.5"),
                 bad(5, "JSON, but not an object"),
                 bad(6, "not JSON: EOF while parsing a value at column 5"),
                 bad(7, "not UTF-8"),
                 good(8, "is missing"),
-                good(9, "is null"),
-                good(10, "is an array"),
-                good(11, "is an object"),
+                good(9, "null"),
+                good(10, "[1]"),
+                good(11, "{}"),
                 good(12, "true"),
             ]
         );

@@ -1,29 +1,16 @@
-//! The rows of tables as text: typed ones, those that are kept as the text of a file, and entries.
+//! The rows of tables, as they are shown: typed ones, those that are kept as the text of a file, and entries.
 //!
-//! Tables that earlier versions loaded hold text. A JSON row is kept as its line. A CSV row is kept as its fields in the order of the header,
-//! each as its length (LEB128: seven bits a byte, low ones first, the high bit says that more
-//! follow) and its bytes: one byte beyond the text for fields of up to 127 bytes.
+//! Tables that earlier versions loaded hold text, and so do those of `sapwood import --key`. A JSON row is kept as its
+//! line. A CSV row is kept as its fields in the order of the header, each as its length (LEB128: seven bits a byte, low
+//! ones first, the high bit says that more follow) and its bytes: one byte beyond the text for fields of up to 127 bytes.
 
 use std::io::{self, Write};
 
 use serde_json::Value;
 
-use crate::rows::reader::{Body, Columns, Row};
+use crate::rows::columns::Columns;
 use crate::rows::values;
 use crate::terminal::format::escaped_bytes;
-
-/// Writes `row` into `out`, replacing what it held.
-pub(crate) fn encode(row: &Row, out: &mut Vec<u8>) {
-    out.clear();
-    match &row.body {
-        Body::Json { text, .. } => out.extend_from_slice(text.as_bytes()),
-        Body::Csv(record) => {
-            for field in record {
-                append_cell(field.as_bytes(), out);
-            }
-        }
-    }
-}
 
 /// Appends a field of a CSV row.
 pub(crate) fn append_cell(field: &[u8], out: &mut Vec<u8>) {
@@ -39,7 +26,7 @@ pub(crate) fn append_cell(field: &[u8], out: &mut Vec<u8>) {
 /// The columns of entries that were not loaded from a file.
 const ENTRY: [&str; 2] = ["key", "value"];
 
-/// Reads values that [`encode`] wrote, and shows those that programs wrote as they are.
+/// Rows of these columns; values that programs wrote are shown as they are.
 pub(crate) struct Stored<'a> {
     pub(crate) columns: &'a Columns,
 }
@@ -179,9 +166,8 @@ mod tests {
             vec![""],
             vec![long.as_str(), "", &long[..127], &long[..128]],
         ] {
-            let row = Row { line: 1, body: Body::Csv(csv::StringRecord::from(fields.clone())) };
-            let mut value = b"left over".to_vec();
-            encode(&row, &mut value);
+            let mut value = Vec::new();
+            fields.iter().for_each(|field| append_cell(field.as_bytes(), &mut value));
             let names = (0..fields.len()).map(|index| index.to_string());
             let columns = Columns::Csv(names.collect());
             let stored = Stored { columns: &columns };
