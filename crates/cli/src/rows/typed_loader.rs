@@ -388,6 +388,75 @@ fn schema_of(input: &Input, file: &FileSource) -> Outcome<Schema> {
     builder.build().map_err(|error| Failure::Failed(error.to_string()))
 }
 
+/// Writes rows of a file as keys and values.
+struct Encoder {
+    format: Arc<RowFormat>,
+    /// The columns of the file that the table has.
+    wanted: Vec<usize>,
+    /// Their types.
+    kinds: Vec<Type>,
+    /// For each column of the table its place among those; none has no value for it.
+    slots: Vec<Option<usize>>,
+}
+
+/// Rows as bytes.
+#[derive(Default)]
+struct Encoded {
+    /// Key and value of each, one behind the other.
+    bytes: Vec<u8>,
+    rows: Vec<EncodedRow>,
+    /// The lines of rows that cannot be written so, and why.
+    refused: Vec<(u64, String)>,
+}
+
+struct EncodedRow {
+    line: u64,
+    /// Where the key ends, and where the value does.
+    key_end: usize,
+    end: usize,
+}
+
+impl Encoder {
+    fn new(format: Arc<RowFormat>, file: &FileSource) -> Encoder {
+        let columns = format.schema().columns().iter();
+        let places =
+            columns.map(|column| file.columns().iter().position(|it| it.name == column.name));
+        let (mut wanted, mut slots) = (Vec::new(), Vec::new());
+        for place in places {
+            slots.push(place.map(|_| wanted.len()));
+            wanted.extend(place);
+        }
+        let kinds = wanted.iter().map(|place| file.columns()[*place].kind.clone()).collect();
+        Encoder { format, wanted, kinds, slots }
+    }
+
+    /// Writes the rows of a batch, before which the file has so many. Keys of numbered rows end in a zero.
+    fn encode(&self, batch: &Batch, before: u64) -> Encoded {
+        let mut encoded = Encoded::default();
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        for row in 0..batch.len {
+            // Rows of columns are told by their numbers.
+            let line = match &batch.ids {
+                Some(ids) => u64::from_le_bytes(ids.get(row).try_into().expect("a line")),
+                None => before + row as u64 + 1,
+            };
+            let cell = |column: usize| match self.slots[column] {
+                Some(slot) => batch.columns[slot].cell(row, &self.kinds[slot]),
+                None => sapwood::schema::Cell::Null,
+            };
+            if let Err(error) = self.format.encode_cells(&cell, Some(0), &mut key, &mut value) {
+                encoded.refused.push((line, error.to_string()));
+                continue;
+            }
+            encoded.bytes.extend_from_slice(&key);
+            let key_end = encoded.bytes.len();
+            encoded.bytes.extend_from_slice(&value);
+            encoded.rows.push(EncodedRow { line, key_end, end: encoded.bytes.len() });
+        }
+        encoded
+    }
+}
+
 struct Loader<'a> {
     input: &'a Input,
     keyless: Keyless,
@@ -407,37 +476,30 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    /// Puts all rows, while another thread reads those behind them.
+    /// Puts all rows, while another thread reads those behind them, and writes them as bytes.
     fn take_all(&mut self, file: &FileSource, ui: &Ui) -> Outcome {
-        // For each column of the table the one of the file; none has no value for it.
-        let columns = self.format.schema().columns().iter();
-        let places: Vec<Option<usize>> = columns
-            .map(|column| file.columns().iter().position(|it| it.name == column.name))
-            .collect();
-        let wanted: Vec<usize> = places.iter().flatten().copied().collect();
-        let mut slot = 0;
-        let mut next = || {
-            slot += 1;
-            slot - 1
-        };
-        let slots: Vec<Option<usize>> = places.iter().map(|place| place.map(|_| next())).collect();
-        let kinds: Vec<Type> =
-            wanted.iter().map(|place| file.columns()[*place].kind.clone()).collect();
-        let request = Request { columns: wanted, with_ids: true, ..Request::default() };
+        let encoder = Encoder::new(Arc::clone(&self.format), file);
+        let request =
+            Request { columns: encoder.wanted.clone(), with_ids: true, ..Request::default() };
         let scan = file.scan(&request).map_err(Failure::Failed)?;
-        let (send, batches) = mpsc::sync_channel::<Batch>(WAITING_MAX);
+        let (send, batches) = mpsc::sync_channel::<Encoded>(WAITING_MAX);
         thread::scope(|scope| {
             let scan = &*scan;
             let reading = scope.spawn(move || {
-                scan.work(&mut |_, batch| match send.send(batch.clone()) {
-                    Ok(()) => std::ops::ControlFlow::Continue(()),
-                    // Putting has failed.
-                    Err(_) => std::ops::ControlFlow::Break(()),
+                let mut rows = 0;
+                scan.work(&mut |_, batch| {
+                    let encoded = encoder.encode(batch, rows);
+                    rows += batch.len as u64;
+                    match send.send(encoded) {
+                        Ok(()) => std::ops::ControlFlow::Continue(()),
+                        // Putting has failed.
+                        Err(_) => std::ops::ControlFlow::Break(()),
+                    }
                 })
             });
             let mut outcome = Ok(());
             for batch in &batches {
-                outcome = self.take(&batch, &slots, &kinds);
+                outcome = self.take(&batch);
                 if outcome.is_err() || ui.interrupt.asked() {
                     break;
                 }
@@ -448,23 +510,17 @@ impl Loader<'_> {
         })
     }
 
-    fn take(&mut self, batch: &Batch, slots: &[Option<usize>], kinds: &[Type]) -> Outcome {
-        for row in 0..batch.len {
-            // Rows of columns are told by their numbers.
-            let line = match &batch.ids {
-                Some(ids) => u64::from_le_bytes(ids.get(row).try_into().expect("a line")),
-                None => self.counts.rows + 1,
-            };
-            let cell = |column: usize| match slots[column] {
-                Some(slot) => batch.columns[slot].cell(row, &kinds[slot]),
-                None => sapwood::schema::Cell::Null,
-            };
-            let number = Some(self.next_number);
-            let encoded = self.format.encode_cells(&cell, number, &mut self.key, &mut self.value);
-            if let Err(error) = encoded {
-                self.refuse(line, error.to_string());
-                continue;
-            }
+    fn take(&mut self, batch: &Encoded) -> Outcome {
+        for (line, what) in &batch.refused {
+            self.refuse(*line, what.clone());
+        }
+        let mut begin = 0;
+        for &EncodedRow { line, key_end, end } in &batch.rows {
+            self.key.clear();
+            self.key.extend_from_slice(&batch.bytes[begin..key_end]);
+            self.value.clear();
+            self.value.extend_from_slice(&batch.bytes[key_end..end]);
+            begin = end;
             self.put(line)?;
         }
         Ok(())
