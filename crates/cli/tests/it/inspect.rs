@@ -214,7 +214,7 @@ fn a_log_is_described_checked_and_saved() {
     let found = sapwood(&["check", text(&old)]).assert().code(1);
     let stdout = String::from_utf8_lossy(&found.get_output().stdout).into_owned();
     let stderr = String::from_utf8_lossy(&found.get_output().stderr).into_owned();
-    assert!(stdout.contains("snapshot-") && stdout.contains("byte 0"), "{stdout}");
+    assert!(stdout.contains("snapshot-") && stdout.contains("byte 32"), "{stdout}");
     assert!(stderr.contains("sapwood repair "), "{stderr}");
     for (into, past) in [(&new, None), (&more, Some("--past-damage"))] {
         let args = ["repair", text(&old), "--into", text(into)];
