@@ -46,7 +46,8 @@ pub struct OrderedStats {
     pub rebalances: u64,
     /// Bytes moved so far to give memory back.
     pub moved_bytes: u64,
-    /// The pages that most of the memory lies on: `4 KiB`, `2 MiB transparent` or `2 MiB explicit`.
+    /// The pages that most of the memory lies on: `4 KiB`, `2 MiB transparent` or `2 MiB explicit`;
+    /// `none` of entries that are read from a file.
     pub pages: &'static str,
 }
 

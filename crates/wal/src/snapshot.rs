@@ -7,6 +7,8 @@
 //! magic 8 | where the index begins 8 | checksum 4  at the end of the last 4 KiB
 //! ```
 //!
+//! The last checksum is over the first 32 bytes of the file and the 16 before it.
+//!
 //! Entries are cut into pieces ([`Cut`]), and those of all entries of a block that are at one place lie together, packed
 //! by LZ4: a reader takes those that it needs. A block, and the index, begin with
 //!

@@ -134,6 +134,10 @@ pub(crate) fn as_table(stats: &sapwood::OrderedStats) -> Table {
         format!("{} chunks", count(stats.chunks)),
         format!("height {}", stats.height),
     ]);
-    table.add_row(["pages", "", "", stats.pages]);
+    let pages = match stats.pages {
+        "none" => "none: rows are read from the checkpoint",
+        pages => pages,
+    };
+    table.add_row(["pages", "", "", pages]);
     table
 }

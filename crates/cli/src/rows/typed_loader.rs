@@ -511,17 +511,21 @@ impl Loader<'_> {
     }
 
     fn take(&mut self, batch: &Encoded) -> Outcome {
-        for (line, what) in &batch.refused {
-            self.refuse(*line, what.clone());
-        }
+        let mut refused = batch.refused.iter().peekable();
         let mut begin = 0;
         for &EncodedRow { line, key_end, end } in &batch.rows {
+            while let Some((before, what)) = refused.next_if(|(before, _)| *before < line) {
+                self.refuse(*before, what.clone());
+            }
             self.key.clear();
             self.key.extend_from_slice(&batch.bytes[begin..key_end]);
             self.value.clear();
             self.value.extend_from_slice(&batch.bytes[key_end..end]);
             begin = end;
             self.put(line)?;
+        }
+        for (line, what) in refused {
+            self.refuse(*line, what.clone());
         }
         Ok(())
     }

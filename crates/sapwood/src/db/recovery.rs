@@ -25,6 +25,9 @@ use crate::{
 use super::beside::{self, Beside};
 use super::replay::{Engine, Replay, RollupTarget, Target};
 
+/// Tables that are read in place, at most: each has a file open.
+const IN_PLACE_MAX: usize = 128;
+
 /// The tables that the log of a directory has.
 pub(super) struct LoggedTables {
     pub(super) ordered: Vec<OrderedTable>,
@@ -536,8 +539,15 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
     }
 
     fn stored(&mut self, table: TableId, snapshot: Snapshot) -> Done<bool> {
-        let recovered = self.told.ordered.get_mut(&table);
-        Ok(recovered.map(|recovered| recovered.stored = Some(snapshot)).is_some())
+        let ordered = &mut self.told.ordered;
+        let in_place = ordered.values().filter(|recovered| recovered.stored.is_some()).count();
+        match ordered.get_mut(&table) {
+            Some(recovered) if snapshot.entries() > 0 && in_place < IN_PLACE_MAX => {
+                recovered.stored = Some(snapshot);
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
     }
 
     fn entry(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Done<()> {

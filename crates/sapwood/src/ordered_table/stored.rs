@@ -1,7 +1,7 @@
 //! The entries of a table that is open to be read, in its snapshot.
 //!
 //! Gets and scans read the blocks that they need. What needs more, as neighbours and queries, has all entries read
-//! into memory once, and what comes later works on these.
+//! into memory once, and what comes later works on these. So do gets and scans that have read each block about twice.
 
 use std::num::NonZero;
 use std::ops::{Bound, ControlFlow};
@@ -14,6 +14,9 @@ use sapwood_chunkmap::ChunkMap;
 use sapwood_wal::{Block, Snapshot};
 
 use crate::{Direction, Error, KeyRange, LogError, OrderedStats, OrderedTableOptions, Result};
+
+/// How often each block is read, on average, before all entries are read into memory.
+const READ_IN_PLACE_MAX: usize = 2;
 
 /// Entries that are put into memory together.
 const PUT_TOGETHER: usize = 1_024;
@@ -32,6 +35,8 @@ pub(crate) struct Stored {
     filling: Mutex<()>,
     /// The block that was read last: the next key may be in it.
     last: Mutex<Option<Arc<Block>>>,
+    /// Blocks that were read for gets and scans.
+    blocks_read: AtomicUsize,
 }
 
 impl Stored {
@@ -43,12 +48,15 @@ impl Stored {
         threads: Option<NonZero<usize>>,
     ) -> Stored {
         let (map, filling, last) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        Stored { name, options, snapshot, path, threads, map, filling, last }
+        let blocks_read = AtomicUsize::new(0);
+        Stored { name, options, snapshot, path, threads, map, filling, last, blocks_read }
     }
 
-    /// Whether the entries are in the snapshot alone.
+    /// Whether the entries are in the snapshot alone, and few of them are asked for.
     pub(super) fn is_in_place(&self) -> bool {
-        self.map.get().is_none()
+        // Relaxed: it decides what is faster, and no more.
+        let read = self.blocks_read.load(Ordering::Relaxed);
+        self.map.get().is_none() && read <= READ_IN_PLACE_MAX * self.snapshot.blocks()
     }
 
     pub(crate) fn snapshot(&self) -> &Snapshot {
@@ -67,6 +75,7 @@ impl Stored {
         let entries = self.snapshot.entries();
         let mut stats = OrderedStats::default();
         (stats.entries, stats.key_bytes, stats.value_bytes) = (entries, key_bytes, value_bytes);
+        stats.pages = "none";
         stats.budget_bytes = self.options.memory_budget.map(|bytes| bytes as u64);
         stats
     }
@@ -86,6 +95,7 @@ impl Stored {
         if let Some(block) = last {
             return Ok(block);
         }
+        self.blocks_read.fetch_add(1, Ordering::Relaxed);
         let block = Arc::new(self.named(self.snapshot.block(number))?);
         *self.last() = Some(Arc::clone(&block));
         Ok(block)
@@ -207,8 +217,9 @@ impl Stored {
             let joined = others.into_iter().map(|other| other.join().expect("its panic was told"));
             joined.fold(mine, Result::and)
         })?;
+        let map = self.map.get_or_init(|| map.with_memory_budget(self.options.memory_budget));
         *self.last() = None;
-        Ok(self.map.get_or_init(|| map.with_memory_budget(self.options.memory_budget)))
+        Ok(map)
     }
 
     fn put_block(&self, map: &ChunkMap, number: usize) -> Result<()> {

@@ -54,10 +54,14 @@ impl RollupSource {
         match (&keys.equal[..], &keys.range) {
             ([times, ..], _) => {
                 let times: Option<Vec<i64>> = times.iter().map(ticks).collect();
-                if let Some(times) = times.filter(|times| !times.is_empty()) {
-                    from(times.iter().copied().min().expect("there is one"));
-                    let last = times.into_iter().max().expect("there is one");
-                    interval.end = interval.end.min(last.saturating_add(1));
+                match times.map(|times| (times.iter().min().copied(), times.into_iter().max())) {
+                    Some((Some(first), Some(last))) => {
+                        from(first);
+                        interval.end = interval.end.min(last.saturating_add(1));
+                    }
+                    // No fact has such a time.
+                    Some(_) => interval.end = interval.start,
+                    None => {}
                 }
             }
             ([], Some((begin, end))) => {
@@ -133,6 +137,9 @@ impl Scan for RollupScan<'_> {
 
     fn work(&self, sink: &mut Sink<'_>) -> SourceResult<()> {
         let names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
+        if self.interval.start >= self.interval.end {
+            return Ok(());
+        }
         let vectors = self.columns.iter().map(|column| Vector::of_type(&column.kind));
         let mut batch = Batch { len: 0, columns: vectors.collect(), ids: None };
         loop {

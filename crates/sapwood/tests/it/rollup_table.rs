@@ -224,6 +224,16 @@ fn statements_read_facts() {
         assert_eq!((&least[0][1], &least[0][2]), (expected[0], *expected.last().expect("some")));
         let explained = rows(db, &format!("explain select count(*) {within}"));
         assert!(format!("{explained:?}").contains("1970-01-01T00:00:20"), "{explained:?}");
+        let never =
+            "__time > timestamp '1970-01-01 00:00:30' and __time < timestamp '1970-01-01 00:00:20'";
+        let count = |of: &str| rows(db, &format!("select count(*) from edits where {of}"));
+        assert_eq!(count(never), [["0"]]);
+        assert_eq!(count("__time = timestamp '1970-01-01 00:00:00.000001'"), [["0"]]);
+        assert_eq!(count("__time > timestamp '9999-01-01 00:00:00'"), [["0"]]);
+        assert_eq!(
+            count("__time in (timestamp '1970-01-01 00:00:20', timestamp '1970-01-01 00:00:07')"),
+            count("extract(second from __time) in (7, 20)")
+        );
         let lists = rows(db, "select tags, count(*) from edits where tags like '[%' group by 1");
         assert_eq!(lists.len(), 1);
         assert_eq!(lists[0][0], r#"["a","b"]"#);

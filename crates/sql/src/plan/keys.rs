@@ -100,11 +100,12 @@ fn range_of(
         match right {
             Ok((comparison, right)) => {
                 let Some(value) = right.as_constant() else { continue };
-                // A bound that the type has not says nothing.
-                let Ok(value) = value.clone().to_type(kind) else { continue };
-                if value.is_null() {
+                // A bound that the type has not says nothing, and neither does one that it rounds.
+                let Ok(stored) = value.clone().to_type(kind) else { continue };
+                if stored.is_null() || is_rounded(value, &stored) {
                     continue;
                 }
+                let value = stored;
                 match comparison {
                     Comparison::Less => narrow_end(&mut end, Bound::Excluded(value)),
                     Comparison::LessOrEqual => narrow_end(&mut end, Bound::Included(value)),
@@ -124,6 +125,10 @@ fn range_of(
     }
     let is_bound = |bound: &Bound<_>| !matches!(bound, Bound::Unbounded);
     (is_bound(&begin) || is_bound(&end)).then_some((begin, end))
+}
+
+fn is_rounded(value: &Value<'_>, stored: &Value<'_>) -> bool {
+    matches!((value, stored), (Value::Float(value), Value::Float(stored)) if value != stored)
 }
 
 /// The least text that is greater than all that begin with a prefix.

@@ -341,6 +341,15 @@ fn conditions_of_keys_reach_the_source() {
     assert_eq!(db.value("select count(*) from t where a = 'x' or b = 7"), "4");
     let explained = plan("select c from t where a = 'x' or b = 7");
     assert!(explained.contains("equal: [], range: None"), "{explained}");
+    // Between a double and the nearest float there may be rows.
+    let floats = Memory::default().with("t", "x:f32, key(x)", "(0.1), (0.5)");
+    assert_eq!(floats.value("select count(*) from t where x > 0.1::double"), "2");
+    assert_eq!(floats.value("select count(*) from t where x > 0.25 and x <= 0.5::double"), "1");
+    let plan = |sql: &str| floats.rows(&format!("explain {sql}"))[0].clone();
+    let explained = plan("select x from t where x > 0.1::double");
+    assert!(explained.contains("range: None"), "{explained}");
+    let explained = plan("select x from t where x > 0.5::double");
+    assert!(explained.contains("Excluded(Float(0.5))"), "{explained}");
     // Moments are compared in the finer units.
     let rows = "(timestamp '2013-01-01 00:00:01'), (timestamp '2013-01-01 00:00:02')";
     let db = Memory::default().with("t", "m:timestamp(ms), key(m)", rows);

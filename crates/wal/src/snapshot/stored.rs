@@ -149,6 +149,10 @@ impl Source {
         let (sum, head_bytes) = (word(0), u64::from(word(4)));
         let body_bytes = u64::from_le_bytes(prefix[8..].try_into().expect("8 bytes"));
         let begin = offset + PREFIX_BYTES as u64;
+        let ends = (begin + head_bytes).checked_add(body_bytes);
+        if ends.is_none_or(|ends| ends > self.bytes) {
+            return Err(self.corrupt(offset, "it is cut off"));
+        }
         let head = match self.read(begin, head_bytes) {
             Err(Error::CorruptFile { .. }) => None,
             head => Some(head?),
@@ -283,6 +287,9 @@ fn blocks_of(mut told: &[u8], count: u64) -> Option<Vec<BlockAt>> {
     for _ in 0..count {
         let mut part = || number(rest).and_then(|part| usize::try_from(part).ok());
         let (head, body, entries, first) = (part()?, part()?, part()?, part()?);
+        if !(1..=ENTRIES_MAX).contains(&entries) {
+            return None;
+        }
         let first = split(rest, first as u64)?.into();
         let block = BlockAt { offset, head, body, entries, first };
         let bytes = (head as u64).checked_add(body as u64)?.checked_add(PREFIX_BYTES as u64)?;

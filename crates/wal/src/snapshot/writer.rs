@@ -14,6 +14,8 @@ use crate::pace::Pace;
 
 /// A block ends with the entry that makes it so large.
 const BYTES_MAX: usize = 512 << 10;
+/// A block with a value beyond that leaves no memory behind.
+const KEPT_BYTES_MAX: usize = 8 * BYTES_MAX;
 /// Bytes that are written in one go.
 const WINDOW_BYTES: usize = 256 << 10;
 
@@ -142,9 +144,11 @@ impl<'scope, 'd: 'scope> Packing<'scope, 'd> {
         let thread = scope.spawn(move || {
             for mut entries in to_write {
                 writer.write_block(&entries)?;
-                entries.clear();
-                // Where the other end has gone, no more is to be written.
-                let _not_used_again = back.send(entries);
+                if entries.bytes.capacity() <= KEPT_BYTES_MAX {
+                    entries.clear();
+                    // Where the other end has gone, no more is to be written.
+                    let _not_used_again = back.send(entries);
+                }
             }
             Ok(writer)
         });
@@ -301,6 +305,11 @@ impl<'d> Writer<'d> {
         self.write_section()?;
         self.blocks += 1;
         self.entries += entries as u64;
+        for buffer in [&mut self.body, &mut self.values, &mut self.planes] {
+            if buffer.capacity() > KEPT_BYTES_MAX {
+                *buffer = Vec::new();
+            }
+        }
         Ok(())
     }
 
