@@ -32,7 +32,7 @@ use sapwood_rollup::Rollup;
 use sapwood_wal::{Contents, Cut, Entries, Recovery, TableId, Wal};
 
 use crate::directory::{self, Directory};
-use crate::ordered_table::FormatsCell;
+use crate::formats::FormatsCell;
 use crate::{DbOptions, Error, LogError, OrderedTableOptions, Result};
 
 pub use changes::{Changes, Lasting};

@@ -14,7 +14,7 @@
 //! it could be put, and the engine orders the put before what reads the row.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use sapwood_wal::{Cut, Layout};
 
@@ -30,6 +30,9 @@ pub(crate) struct Formats {
     /// Locked while the counter is found.
     counting: Mutex<()>,
 }
+
+/// The formats of a table; none in a table of plain bytes. Set before a program has the table.
+pub(crate) type FormatsCell = Arc<OnceLock<Arc<Formats>>>;
 
 #[derive(Debug)]
 struct Version {

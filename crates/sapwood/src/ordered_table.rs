@@ -6,13 +6,13 @@ mod stored;
 
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use sapwood_chunkmap::ChunkMap;
 use sapwood_occ::{Conflict, Versions};
 
 use crate::db_log::Kept;
-use crate::formats::Formats;
+use crate::formats::{Formats, FormatsCell};
 use crate::schema::Schema;
 pub(crate) use stored::Stored;
 
@@ -69,14 +69,11 @@ pub(crate) struct Shared {
     pub(crate) kept: Kept,
 }
 
-/// The columns of a table; none in a table of plain bytes. Set before a program has the table.
-pub(crate) type FormatsCell = Arc<OnceLock<Arc<Formats>>>;
-
 /// Where the entries of a table are.
 enum Entries {
     Memory(Arc<ChunkMap>),
     /// In its snapshot, of a table that is open to be read.
-    Stored(Stored),
+    Stored(Box<Stored>),
 }
 
 impl OrderedTable {
@@ -103,7 +100,13 @@ impl OrderedTable {
     /// A table that is open to be read, and lies in its snapshot.
     pub(crate) fn stored(stored: Stored, kept: Kept) -> Self {
         let (name, options) = (Arc::clone(&stored.name), stored.options.clone());
-        Self::with_entries(name, Entries::Stored(stored), options, FormatsCell::default(), kept)
+        Self::with_entries(
+            name,
+            Entries::Stored(Box::new(stored)),
+            options,
+            FormatsCell::default(),
+            kept,
+        )
     }
 
     fn with_entries(
@@ -416,7 +419,7 @@ impl OrderedTable {
     pub fn range(&self, range: impl KeyRange) -> Range<'_> {
         let (entries, refused) = match self.map() {
             Ok(map) => (Some(map.range(range)), None),
-            Err(error) => (None, Some(error)),
+            Err(error) => (None, Some(Box::new(error))),
         };
         Range { entries, refused, table: &self.shared.name }
     }

@@ -10,7 +10,7 @@ use crate::{Entry, Error, Result};
 pub struct Range<'a> {
     /// None where the entries cannot be read, and why, until that is told.
     pub(crate) entries: Option<sapwood_chunkmap::Range<'a>>,
-    pub(crate) refused: Option<Error>,
+    pub(crate) refused: Option<Box<Error>>,
     pub(crate) table: &'a Arc<str>,
 }
 
@@ -38,7 +38,9 @@ impl<'a> Iterator for Range<'a> {
     type Item = Result<Entry<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Some(entries) = &mut self.entries else { return self.refused.take().map(Err) };
+        let Some(entries) = &mut self.entries else {
+            return self.refused.take().map(|error| Err(*error));
+        };
         let entry = entries.next()?;
         Some(self.named(entry))
     }
@@ -46,7 +48,9 @@ impl<'a> Iterator for Range<'a> {
 
 impl DoubleEndedIterator for Range<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let Some(entries) = &mut self.entries else { return self.refused.take().map(Err) };
+        let Some(entries) = &mut self.entries else {
+            return self.refused.take().map(|error| Err(*error));
+        };
         let entry = entries.next_back()?;
         Some(self.named(entry))
     }

@@ -14,7 +14,8 @@ use sapwood_wal::{Recovery, Snapshot, TableId, View};
 use crate::db_log::{self, DbLog, Description, Kept, Stopped};
 use crate::db_options::OnRecovery;
 use crate::directory::Directory;
-use crate::ordered_table::{FormatsCell, Stored};
+use crate::formats::FormatsCell;
+use crate::ordered_table::Stored;
 use crate::rollup::{self, Rollup, Schema};
 use crate::rollup_table::named;
 use crate::{

@@ -76,7 +76,7 @@ impl Stored {
         let mut stats = OrderedStats::default();
         (stats.entries, stats.key_bytes, stats.value_bytes) = (entries, key_bytes, value_bytes);
         stats.pages = "none";
-        stats.budget_bytes = self.options.memory_budget.map(|bytes| bytes as u64);
+        stats.budget_bytes = self.options.memory_budget;
         stats
     }
 

@@ -90,9 +90,7 @@ pub(super) fn from_planes(planes: Vec<u8>, width: usize) -> Vec<u8> {
         let count = planes.len() / W;
         let planes: [&[u8]; W] = std::array::from_fn(|plane| &planes[plane * count..][..count]);
         let mut values = Vec::with_capacity(count * W);
-        for at in 0..count {
-            values.extend_from_slice(&std::array::from_fn::<u8, W, _>(|plane| planes[plane][at]));
-        }
+        values.extend((0..count).flat_map(|at| planes.map(|plane| plane[at])));
         values
     }
     match width {

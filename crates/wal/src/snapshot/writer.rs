@@ -279,8 +279,8 @@ impl<'d> Writer<'d> {
             }
             let most = lens_of_it.clone().max().copied().unwrap_or_default();
             let lens_width = match most {
-                ..0x100 => 1,
-                ..0x1_0000 => 2,
+                ..=0xFF => 1,
+                0x100..=0xFFFF => 2,
                 _ => 4,
             };
             push(0, head);
