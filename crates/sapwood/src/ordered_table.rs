@@ -14,12 +14,12 @@ use sapwood_occ::{Conflict, Versions};
 use crate::db_log::Kept;
 use crate::formats::{Formats, FormatsCell};
 use crate::schema::Schema;
-pub(crate) use stored::Stored;
-
 use crate::{
     Direction, Durability, Entry, Error, KeyRange, OrderedEngineError, OrderedStats,
     OrderedTableOptions, Range, Result, aggregate,
 };
+
+pub(crate) use stored::Stored;
 
 /// A named, ordered table from byte keys to byte values.
 ///
