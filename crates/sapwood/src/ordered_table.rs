@@ -180,7 +180,9 @@ impl OrderedTable {
     /// # Errors
     /// [`Error::OrderedEngine`]: a key that no table has ([`OrderedEngineError::KeyLength`]);
     /// inside a closure that changes a value also [`OrderedEngineError::Reentrant`] and
-    /// [`OrderedEngineError::WouldBlock`].
+    /// [`OrderedEngineError::WouldBlock`]. Of a table that is [open to be
+    /// read](crate::Db::open_read_only), [`Error::Log`] where its file is damaged or cannot be read, as of
+    /// every method that reads.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -223,7 +225,8 @@ impl OrderedTable {
     /// Whether the key is there.
     ///
     /// # Errors
-    /// [`Error::OrderedEngine`]: a key that no table has ([`OrderedEngineError::KeyLength`]).
+    /// [`Error::OrderedEngine`]: a key that no table has ([`OrderedEngineError::KeyLength`]); [`Error::Log`] as of
+    /// [`get_with`](Self::get_with).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -457,7 +460,7 @@ impl OrderedTable {
     /// As [`scan`](Self::scan), of the keys alone, without touching values.
     ///
     /// # Errors
-    /// None as yet: keys alone wait for no closure.
+    /// [`Error::Log`] as of [`get_with`](Self::get_with): keys alone wait for no closure.
     ///
     /// ```
     /// # use sapwood::Direction;

@@ -27,11 +27,10 @@
 //!
 //! That of the index is `2 | blocks | entries | bytes of keys | bytes of values | bytes | packed bytes | checksum 4`, and
 //! what is packed has for each block the bytes of its head, of its streams, its entries, and its first key with its
-//! length. Numbers without a width have as
-//! many bytes as they need; all others are little endian. Values of up to 16 bytes of one width lie by planes: the first
-//! bytes of all, then the second ones.
+//! length. Numbers without a width have as many bytes as they need; all others are little endian. Values of up to 16
+//! bytes of one width lie by planes: the first bytes of all, then the second ones.
 //!
-//! Files of versions before 0.6 are read as well (`first`).
+//! Files of the first version are read as well (`first`).
 
 mod first;
 mod stored;

@@ -13,7 +13,10 @@ use std::thread;
 use sapwood_chunkmap::ChunkMap;
 use sapwood_wal::{Block, Snapshot};
 
-use crate::{Direction, Error, KeyRange, LogError, OrderedStats, OrderedTableOptions, Result};
+use crate::{
+    Direction, Error, KEY_BYTES_MAX, KeyRange, LogError, OrderedEngineError, OrderedStats,
+    OrderedTableOptions, Result,
+};
 
 /// How often each block is read, on average, before all entries are read into memory.
 const READ_IN_PLACE_MAX: usize = 2;
@@ -106,6 +109,10 @@ impl Stored {
         key: &[u8],
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
+        if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
+            let cause = OrderedEngineError::KeyLength { len: key.len() };
+            return Err(Error::OrderedEngine { table: Arc::clone(&self.name), cause });
+        }
         let Some(number) = self.snapshot.find(key) else { return Ok(None) };
         let block = self.block(number)?;
         let (entry, is_there) = self.named(block.search(key))?;

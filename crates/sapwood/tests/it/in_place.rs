@@ -221,9 +221,19 @@ fn many_reads_bring_the_entries_into_memory() {
     let get = |number: u32| {
         assert_eq!(table.get(key(number)), Ok(Some(number.to_le_bytes().to_vec())));
     };
+    // Whatever lies where, keys that no table has are refused.
+    let refused = || {
+        for len in [0, sapwood::KEY_BYTES_MAX + 1] {
+            let error = table.get(vec![1; len]).expect_err("no key is so long");
+            assert!(matches!(error, Error::OrderedEngine { .. }), "{len}: {error:?}");
+            assert_eq!(table.contains_key(vec![1; len]).err(), Some(error));
+        }
+    };
     (0..5).for_each(get);
+    refused();
     assert_eq!(table.stats().reserved_bytes, 0);
     (0..1_000).for_each(get);
+    refused();
     assert!(table.stats().reserved_bytes > 0);
 }
 

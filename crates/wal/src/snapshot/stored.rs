@@ -218,14 +218,6 @@ impl Snapshot {
         self.blocks.len()
     }
 
-    /// The first key of a block.
-    ///
-    /// # Panics
-    /// If there are fewer blocks.
-    pub fn first_key(&self, block: usize) -> &[u8] {
-        &self.blocks[block].first
-    }
-
     /// The block that has a key if any has: the last that does not begin behind it.
     pub fn find(&self, key: &[u8]) -> Option<usize> {
         self.blocks.partition_point(|block| &*block.first <= key).checked_sub(1)
