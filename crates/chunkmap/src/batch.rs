@@ -45,11 +45,23 @@ impl ChunkMap {
         entries: &[(K, V)],
     ) -> std::result::Result<usize, BatchError> {
         let mut replaced = 0;
-        self.in_runs(entries, |_, key, value, _| {
+        self.in_runs(entries, self.is_logged(), |_, key, value, _| {
             replaced += usize::from(self.put(key, value)?);
             Ok(())
         })?;
         Ok(replaced)
+    }
+
+    /// Puts many pairs of which the [journal](Self::with_journal) is told nothing, as it has them from elsewhere. Keys
+    /// that the map has stay as they are; no other thread may change one of the keys meanwhile.
+    ///
+    /// # Errors
+    /// As of [`put`](Self::put), at the first pair that is refused; [`BatchError::done`] says how many are in.
+    pub fn load_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        entries: &[(K, V)],
+    ) -> std::result::Result<(), BatchError> {
+        self.in_runs(entries, false, |_, key, value, _| self.load(key, value)).map(drop)
     }
 
     /// Changes the values of many keys, in order, each as by [`update`](Self::update);
@@ -95,7 +107,7 @@ impl ChunkMap {
         mut change: impl FnMut(usize, &mut ValueMut<'_>),
     ) -> std::result::Result<usize, BatchError> {
         let mut inserted = 0;
-        let in_runs = self.in_runs(entries, |index, key, value, found| {
+        let in_runs = self.in_runs(entries, self.is_logged(), |index, key, value, found| {
             let change = |known: &mut ValueMut<'_>| change(index, known);
             let upsert = self.put_if_absent_or_update_at(Some(found), key, value, change)?;
             inserted += usize::from(upsert == Upsert::Inserted);
@@ -120,15 +132,18 @@ impl ChunkMap {
         )
     }
 
-    /// Puts in the runs among pairs, and calls `each` for all others, in order. Returns how many were in runs.
+    /// Puts in the runs among pairs, unless a journal is told, and calls `each` for all others, in order. Returns how
+    /// many were in runs.
     fn in_runs<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         entries: &[(K, V)],
+        is_told: bool,
         mut each: impl FnMut(usize, &[u8], &[u8], Found) -> Result<()>,
     ) -> std::result::Result<usize, BatchError> {
         let (mut done, mut in_runs) = (0, 0);
         while done < entries.len() {
-            let run = self.insert_run(&entries[done..]);
+            // A journal hears of each entry by itself, while no other thread sees it.
+            let run = if is_told { 0 } else { self.insert_run(&entries[done..]) };
             if run > 0 {
                 (done, in_runs) = (done + run, in_runs + run);
                 continue;

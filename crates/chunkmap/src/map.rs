@@ -598,7 +598,28 @@ impl ChunkMap {
         }
     }
 
+    /// Puts an entry that the journal has from elsewhere, unless the map has the key. No other thread puts it.
+    pub(crate) fn load(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        check_key(key)?;
+        check_value(value.len())?;
+        self.with_memory(|guard| {
+            let mut fresh = Fresh::new(&self.tree.arena);
+            loop {
+                let leaf = self.tree.leaf(guard, key);
+                match leaf.chunk.find(key, Wanted::Record) {
+                    Find::Hit(_) => return Ok(()),
+                    Find::Miss(miss) => {
+                        if self.append(guard, leaf, miss.end, (key, value), &mut fresh, false)? {
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+        })
+    }
+
     /// Appends a record to the chunk; false if the caller has to look again.
+    #[inline]
     fn insert(
         &self,
         guard: &Guard,
@@ -608,6 +629,19 @@ impl ChunkMap {
         value: &[u8],
         fresh: &mut Fresh<'_>,
     ) -> Result<bool> {
+        self.append(guard, leaf, end, (key, value), fresh, self.is_logged())
+    }
+
+    /// As [`insert`](Self::insert), and the journal hears of it or not.
+    fn append(
+        &self,
+        guard: &Guard,
+        leaf: Leaf<'_>,
+        end: usize,
+        (key, value): (&[u8], &[u8]),
+        fresh: &mut Fresh<'_>,
+        is_told: bool,
+    ) -> Result<bool> {
         if end == leaf.chunk.delta_cap() {
             self.rebalance(guard, leaf)?;
             return Ok(false);
@@ -615,7 +649,7 @@ impl ChunkMap {
         let slice = fresh.get(key, value)?;
         // A record that is to be told has a writer from the first: no thread reads or changes it
         // before the journal has heard of it.
-        let born = match self.is_logged() {
+        let born = match is_told {
             true => Some(self.lock_unpublished(guard, slice)?),
             false => None,
         };

@@ -29,11 +29,12 @@ use std::time::{Duration, Instant};
 use sapwood_chunkmap::ChunkMap;
 use sapwood_disk::Disk;
 use sapwood_rollup::Rollup;
-use sapwood_wal::{Contents, Cut, Entries, Recovery, TableId, Wal};
+use sapwood_wal::{Contents, Cut, Recovery, TableId, Wal};
 
 use crate::directory::{self, Directory};
 use crate::formats::FormatsCell;
-use crate::{DbOptions, Error, LogError, OrderedTableOptions, Result};
+use crate::ordered_table::Entries;
+use crate::{DbOptions, Direction, Error, LogError, OrderedTableOptions, Result};
 
 pub use changes::{Changes, Lasting};
 pub(crate) use description::Description;
@@ -76,12 +77,19 @@ pub struct LogStats {
     pub cut_off: Option<String>,
 }
 
+/// Bytes of changes that may be left without a checkpoint in any case: they are read in some milliseconds.
+const LEFT_BYTES_MIN: u64 = 256 << 10;
+/// The part of the bytes of a checkpoint that may be left, as writing it takes so much longer.
+const LEFT_PART: u64 = 256;
+
 /// The log, and the thread that writes its checkpoints.
 #[derive(Debug)]
 pub(crate) struct DbLog {
     wal: Arc<Wal>,
     /// Whether tables tell it their changes.
     is_logged: bool,
+    /// Whether a few changes may be left without a checkpoint at the end.
+    is_lazy: bool,
     /// Locked as long as a table may be changed.
     directory: Arc<Directory>,
     checkpoints: Mutex<Option<JoinHandle<()>>>,
@@ -114,6 +122,7 @@ impl DbLog {
             checkpoints: Mutex::default(),
             wal: Arc::new(wal),
             is_logged: options.is_logged,
+            is_lazy: options.is_lazy,
             directory: Arc::clone(directory),
             last_failure: Arc::default(),
             rollups: Arc::default(),
@@ -133,15 +142,16 @@ impl DbLog {
         Ok(())
     }
 
-    /// Lets an ordered table that the log told, with all its entries, tell its changes.
+    /// Lets an ordered table that the log told tell its changes. The map has all entries, or is to have them.
     pub(crate) fn open_ordered(
         self: &Arc<DbLog>,
         id: TableId,
         map: ChunkMap,
-    ) -> (Arc<ChunkMap>, FormatsCell, Kept) {
-        let (map, formats) = (self.journaled(id, map), FormatsCell::default());
-        self.wal.adopt(id, contents(&map, &formats));
-        (map, formats, Kept::logged(self, id))
+        entries: impl FnOnce(Arc<ChunkMap>) -> Entries,
+    ) -> (Entries, FormatsCell, Kept) {
+        let (entries, formats) = (entries(self.journaled(id, map)), FormatsCell::default());
+        self.wal.adopt(id, contents(&entries, &formats));
+        (entries, formats, Kept::logged(self, id))
     }
 
     /// Notes an ordered table that is made.
@@ -149,15 +159,16 @@ impl DbLog {
         self: &Arc<DbLog>,
         name: &Arc<str>,
         options: &OrderedTableOptions,
-    ) -> Result<(Arc<ChunkMap>, FormatsCell, Kept)> {
+    ) -> Result<(Entries, FormatsCell, Kept)> {
         let map = options.new_map(name)?;
         let id = self.wal.reserve();
-        let (map, formats) = (self.journaled(id, map), FormatsCell::default());
+        let entries = Entries::Memory(self.journaled(id, map));
+        let formats = FormatsCell::default();
         let description = Description::Ordered(options.clone()).encode();
-        let contents = contents(&map, &formats);
+        let contents = contents(&entries, &formats);
         let made = self.wal.create_table(id, name, description.as_bytes(), contents);
         made.map_err(|cause| self.named(cause))?;
-        Ok((map, formats, Kept::logged(self, id)))
+        Ok((entries, formats, Kept::logged(self, id)))
     }
 
     /// Starts the thread that writes checkpoints when they are due.
@@ -194,6 +205,12 @@ impl DbLog {
             true => map.with_journal(self.wal.journal(id)),
             false => map,
         })
+    }
+
+    /// Whether opening the database is about as fast as behind a checkpoint, which need not be written therefore.
+    pub(crate) fn has_little(&self) -> bool {
+        let most = LEFT_BYTES_MIN.max(self.wal.snapshot_bytes() / LEFT_PART);
+        self.is_lazy && self.is_logged && self.wal.bytes_since_checkpoint() <= most
     }
 
     /// Whether tables tell it their changes.
@@ -297,29 +314,28 @@ pub(crate) fn disk_to_read(directory: &Directory) -> Result<Option<Arc<dyn Disk>
 /// What a checkpoint writes of an ordered table.
 #[derive(Debug)]
 struct OrderedEntries {
-    map: Arc<ChunkMap>,
+    entries: Entries,
     formats: FormatsCell,
 }
 
-fn contents(map: &Arc<ChunkMap>, formats: &FormatsCell) -> Contents {
-    let (map, formats) = (Arc::clone(map), Arc::clone(formats));
-    Contents::Entries(Arc::new(OrderedEntries { map, formats }))
+fn contents(entries: &Entries, formats: &FormatsCell) -> Contents {
+    let (entries, formats) = (entries.clone(), Arc::clone(formats));
+    Contents::Entries(Arc::new(OrderedEntries { entries, formats }))
 }
 
-impl Entries for OrderedEntries {
+impl sapwood_wal::Entries for OrderedEntries {
     fn for_each(
         &self,
         entry: &mut dyn FnMut(&[u8], &[u8]) -> sapwood_wal::Result<()>,
     ) -> sapwood_wal::Result<()> {
-        let scanned =
-            self.map.scan(.., crate::Direction::Ascending, |key, value| match entry(key, value) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(cause) => ControlFlow::Break(cause),
-            });
-        match scanned {
+        let visit = |key: &[u8], value: &[u8]| match entry(key, value) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(cause) => ControlFlow::Break(cause),
+        };
+        match self.entries.scan(Direction::Ascending, visit) {
             Ok(ControlFlow::Continue(())) => Ok(()),
             Ok(ControlFlow::Break(cause)) => Err(cause),
-            Err(cause) => Err(LogError::Contents { why: cause.to_string() }),
+            Err(why) => Err(LogError::Contents { why }),
         }
     }
 

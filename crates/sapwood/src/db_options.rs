@@ -27,6 +27,7 @@ pub struct DbOptions {
     log: WalOptions,
     pub(crate) checkpoint_interval: Option<Duration>,
     pub(crate) is_logged: bool,
+    pub(crate) is_lazy: bool,
     pub(crate) on_recovery: OnRecovery,
     /// Threads that do again what the log tells; by default as many as the machine has processors.
     pub(crate) recovery_threads: Option<NonZero<usize>>,
@@ -70,6 +71,7 @@ impl Default for DbOptions {
             log: WalOptions::default(),
             checkpoint_interval: None,
             is_logged: true,
+            is_lazy: false,
             on_recovery: OnRecovery::default(),
             recovery_threads: None,
         };
@@ -213,6 +215,35 @@ impl DbOptions {
     #[must_use]
     pub fn without_log(mut self) -> Self {
         self.is_logged = false;
+        self
+    }
+
+    /// Leaves the entries of ordered tables in their checkpoint until they are used: for a program that changes little
+    /// and ends, as the command line does. A change reads the few thousand neighbours of its key, a get or a scan what
+    /// it needs; what needs a table as a whole, as a [query](crate::OrderedTable::query), reads all of it the first time.
+    /// Damage is told by what reads it, and not when the database is opened. Tables with a memory budget are read when
+    /// it is opened, as all tables are without this, and [tables that are open to be read](crate::Db::open_read_only) never are.
+    ///
+    /// ```
+    /// use sapwood::{Db, DbOptions, OrderedTableOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// # let path = directory.path();
+    /// let db = Db::open(path)?;
+    /// let words = db.create_ordered_table("words", OrderedTableOptions::default())?;
+    /// words.put_many(&[("acorn", "1"), ("oak", "2")])?;
+    /// drop(words);
+    /// db.close()?;
+    ///
+    /// let db = Db::open_with(path, DbOptions::default().lazy())?;
+    /// let words = db.ordered_table("words")?;
+    /// words.put("elm", "3")?;
+    /// assert_eq!(words.len()?, 3);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    #[must_use]
+    pub fn lazy(mut self) -> Self {
+        self.is_lazy = true;
         self
     }
 

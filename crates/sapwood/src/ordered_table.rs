@@ -19,7 +19,7 @@ use crate::{
     OrderedTableOptions, Range, Result, aggregate,
 };
 
-pub(crate) use stored::Stored;
+pub(crate) use stored::{Place, Run, Source, Stored, runs, write};
 
 /// A named, ordered table from byte keys to byte values.
 ///
@@ -70,10 +70,29 @@ pub(crate) struct Shared {
 }
 
 /// Where the entries of a table are.
-enum Entries {
+#[derive(Clone, Debug)]
+pub(crate) enum Entries {
     Memory(Arc<ChunkMap>),
-    /// In its snapshot, of a table that is open to be read.
-    Stored(Box<Stored>),
+    /// In its snapshot, as far as they were not needed in memory.
+    Stored(Arc<Stored>),
+}
+
+impl Entries {
+    /// Shows all entries; why it cannot.
+    pub(crate) fn scan<B>(
+        &self,
+        direction: Direction,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> std::result::Result<ControlFlow<B>, String> {
+        match self {
+            Entries::Memory(map) => {
+                map.scan(.., direction, visit).map_err(|cause| cause.to_string())
+            }
+            Entries::Stored(stored) => {
+                stored.scan(&.., direction, visit).map_err(|cause| cause.to_string())
+            }
+        }
+    }
 }
 
 impl OrderedTable {
@@ -84,32 +103,11 @@ impl OrderedTable {
         versions: &Arc<Versions>,
     ) -> Result<Self> {
         let map = Arc::new(options.new_map(&name)?);
-        Ok(Self::of(name, map, options, FormatsCell::default(), Kept::in_memory(versions)))
+        let (entries, kept) = (Entries::Memory(map), Kept::in_memory(versions));
+        Ok(Self::of(name, entries, options, FormatsCell::default(), kept))
     }
 
     pub(crate) fn of(
-        name: Arc<str>,
-        map: Arc<ChunkMap>,
-        options: OrderedTableOptions,
-        formats: FormatsCell,
-        kept: Kept,
-    ) -> Self {
-        Self::with_entries(name, Entries::Memory(map), options, formats, kept)
-    }
-
-    /// A table that is open to be read, and lies in its snapshot.
-    pub(crate) fn stored(stored: Stored, kept: Kept) -> Self {
-        let (name, options) = (Arc::clone(&stored.name), stored.options.clone());
-        Self::with_entries(
-            name,
-            Entries::Stored(Box::new(stored)),
-            options,
-            FormatsCell::default(),
-            kept,
-        )
-    }
-
-    fn with_entries(
         name: Arc<str>,
         entries: Entries,
         options: OrderedTableOptions,
@@ -514,7 +512,8 @@ impl OrderedTable {
     /// How many entries. The table counts them, at no cost: exact while nothing changes it.
     ///
     /// # Errors
-    /// None as yet; of a table that lies on a disk, reading it may fail.
+    /// Of a table that is [open to be read](crate::Db::open_read_only), [`Error::Log`] where its file is damaged or cannot
+    /// be read.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -524,7 +523,10 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn len(&self) -> Result<usize> {
-        Ok(self.len_estimate())
+        match &self.shared.entries {
+            Entries::Memory(map) => Ok(map.len()),
+            Entries::Stored(stored) => stored.len(),
+        }
     }
 
     /// How many entries there may be, at no cost: right while nothing changes the table.
@@ -539,7 +541,7 @@ impl OrderedTable {
     pub fn len_estimate(&self) -> usize {
         match &self.shared.entries {
             Entries::Memory(map) => map.len(),
-            Entries::Stored(stored) => stored.len(),
+            Entries::Stored(stored) => stored.len_estimate(),
         }
     }
 
@@ -557,7 +559,7 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn is_empty(&self) -> Result<bool> {
-        Ok(self.len_estimate() == 0)
+        Ok(self.len()? == 0)
     }
 
     /// What the table holds and costs, with every byte accounted for.
@@ -608,8 +610,7 @@ impl OrderedTable {
     pub fn trim(&self) -> u64 {
         match &self.shared.entries {
             Entries::Memory(map) => map.trim(),
-            // It is only read: nothing was removed.
-            Entries::Stored(_) => 0,
+            Entries::Stored(stored) => stored.trim(),
         }
     }
 
@@ -651,12 +652,30 @@ impl OrderedTable {
         self.map().map_err(io::Error::other)?.dump(out)
     }
 
-    /// The entries in memory; those of a snapshot are read the first time.
+    /// The entries in memory; those of a snapshot are brought there first.
     #[inline]
     pub(crate) fn map(&self) -> Result<&ChunkMap> {
         match &self.shared.entries {
             Entries::Memory(map) => Ok(map),
             Entries::Stored(stored) => stored.map(),
+        }
+    }
+
+    /// The map with the entries that a key belongs to, which are brought into memory first.
+    #[inline]
+    pub(crate) fn map_at(&self, key: &[u8]) -> Result<&ChunkMap> {
+        match &self.shared.entries {
+            Entries::Memory(map) => Ok(map),
+            Entries::Stored(stored) => stored.map_at(key),
+        }
+    }
+
+    /// As [`map_at`](Self::map_at), of many keys.
+    #[inline]
+    fn map_at_all<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Result<&ChunkMap> {
+        match &self.shared.entries {
+            Entries::Memory(map) => Ok(map),
+            Entries::Stored(stored) => stored.map_at_all(keys),
         }
     }
 
@@ -668,7 +687,7 @@ impl OrderedTable {
         }
     }
 
-    /// The snapshot that has the entries, while they are not in memory.
+    /// The snapshot that has the entries, while they are not all in memory.
     #[inline]
     pub(crate) fn in_place(&self) -> Option<&Stored> {
         match &self.shared.entries {

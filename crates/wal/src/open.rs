@@ -1,6 +1,6 @@
 //! Opening: snapshots are read, and the changes behind them done again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sapwood_disk::Disk;
@@ -30,13 +30,18 @@ pub trait Recovery<E> {
         description: &[u8],
         own: Option<u64>,
     ) -> std::result::Result<(), E>;
-    /// The log changes nothing of the table, and its entries can be read in place: true if they are, else they are told.
-    /// Asked by a [`View`] alone.
+    /// The table's entries can be read in place, and the log has so many bytes of changes of them, which are told in any
+    /// case: true if they are read so, else they are told.
     ///
     /// # Errors
     /// Any ends the opening.
-    fn stored(&mut self, table: TableId, snapshot: Snapshot) -> std::result::Result<bool, E> {
-        let _told_instead = (table, snapshot);
+    fn stored(
+        &mut self,
+        table: TableId,
+        snapshot: Snapshot,
+        change_bytes: u64,
+    ) -> std::result::Result<bool, E> {
+        let _told_instead = (table, snapshot, change_bytes);
         Ok(false)
     }
     /// The table has this entry. Those of a table's snapshot come in the order of the snapshot, each
@@ -94,8 +99,8 @@ impl Wal {
         options.id = manifest.log;
         let (newest, snapshot_bytes) = snapshots(&*disk, manifest.checkpoint)?;
         let next_number = newest.saturating_add(1);
-        let saved = saved(&*disk, &manifest)?;
-        let mut replay = Replay::begin(&*disk, &manifest, saved, snapshot_bytes, None, recovery)?;
+        let noted = Noted::read(&*disk, &manifest)?;
+        let mut replay = Replay::begin(&*disk, &manifest, noted, snapshot_bytes, recovery)?;
         let mut take = |lsn: Lsn, record: &[u8]| replay.take(lsn, record);
         let log =
             Log::open(Arc::clone(&disk), manifest.log, options.log(), manifest.start, &mut take);
@@ -166,13 +171,27 @@ impl<E: From<Error>> From<std::io::Error> for Refused<E> {
     }
 }
 
-/// Reads the log for what is not to be done again: what checkpoints of engines have, and all changes of tables
-/// that end in it; and where it ends.
-fn saved(disk: &dyn Disk, manifest: &Manifest) -> Result<(BTreeMap<TableId, Lsn>, Lsn), Error> {
-    let mut saved = BTreeMap::new();
-    let mut note = |_lsn: Lsn, frame: &Frame<'_>| note_saved(&mut saved, frame);
-    let end = read_frames(disk, manifest.log, manifest.start, &mut note)?;
-    Ok((saved, end.lsn))
+/// What is to be known of a log before its changes are done again.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Noted {
+    /// Up to where a table's own checkpoint has its changes; [`Lsn::MAX`] of a table that ends in the log.
+    pub(crate) saved: BTreeMap<TableId, Lsn>,
+    /// Bytes of the changes of each table that has some.
+    pub(crate) changed: BTreeMap<TableId, u64>,
+    /// Where the log ends.
+    pub(crate) end: Lsn,
+}
+
+impl Noted {
+    fn read(disk: &dyn Disk, manifest: &Manifest) -> Result<Noted, Error> {
+        let mut noted = Noted::default();
+        let mut note = |_lsn: Lsn, frame: &Frame<'_>| {
+            note_saved(&mut noted.saved, frame);
+            note_changed(&mut noted.changed, frame);
+        };
+        let end = read_frames(disk, manifest.log, manifest.start, &mut note)?;
+        Ok(Noted { end: end.lsn, ..noted })
+    }
 }
 
 /// Reads the frames of the log from a position on; where it ends.
@@ -201,6 +220,16 @@ pub(crate) fn note_saved(saved: &mut BTreeMap<TableId, Lsn>, frame: &Frame<'_>) 
     };
     let known = saved.entry(table).or_insert(before);
     *known = before.max(*known);
+}
+
+pub(crate) fn note_changed(changed: &mut BTreeMap<TableId, u64>, frame: &Frame<'_>) {
+    if let Frame::Change { table, key, effect } = *frame {
+        let bytes = match effect {
+            Effect::Put(bytes) | Effect::Write { bytes, .. } => bytes.len(),
+            Effect::Remove => 0,
+        };
+        *changed.entry(table).or_default() += (key.len() + bytes) as u64;
+    }
 }
 
 fn for_each_frame<E: From<Error>>(
@@ -233,7 +262,6 @@ impl<E: From<Error>> snapshot::Told<E> for Telling<'_, E> {
 
 pub(crate) struct Replay<'r, E> {
     pub(crate) tables: Tables,
-    /// Up to where a table's own checkpoint has its changes; [`Lsn::MAX`] of a table that ends in the log.
     pub(crate) saved: BTreeMap<TableId, Lsn>,
     pub(crate) recovery: &'r mut dyn Recovery<E>,
     pub(crate) progress: Progress,
@@ -242,16 +270,16 @@ pub(crate) struct Replay<'r, E> {
 }
 
 impl<'r, E: From<Error>> Replay<'r, E> {
-    /// Reads the snapshots, once it is known what is not to be done again, and where the log ends. Where it is known
-    /// which tables the log changes, those of the others may be read [in place](Recovery::stored).
+    /// Reads the snapshots, once it is known what is not to be done again, or leaves them to be read
+    /// [in place](Recovery::stored).
     pub(crate) fn begin(
         disk: &dyn Disk,
         manifest: &Manifest,
-        (saved, end): (BTreeMap<TableId, Lsn>, Lsn),
+        noted: Noted,
         snapshot_bytes: u64,
-        changed: Option<&BTreeSet<TableId>>,
         recovery: &'r mut dyn Recovery<E>,
     ) -> std::result::Result<Replay<'r, E>, E> {
+        let Noted { saved, changed, end } = noted;
         let tables = Tables { next: manifest.next_table, open: BTreeMap::new() };
         let all = snapshot_bytes + end.saturating_sub(manifest.start.lsn);
         let progress = Progress { all, ..Progress::default() };
@@ -263,9 +291,9 @@ impl<'r, E: From<Error>> Replay<'r, E> {
             }
             let Manifest { log, checkpoint, .. } = *manifest;
             let identity = Identity { log, checkpoint, table: table.id };
-            if changed.is_some_and(|changed| !changed.contains(&table.id))
-                && let Some(stored) = snapshot::open(disk, &identity)?
-                && replay.recovery.stored(table.id, stored)?
+            let change_bytes = changed.get(&table.id).copied().unwrap_or(0);
+            if let Some(stored) = snapshot::open(disk, &identity)?
+                && replay.recovery.stored(table.id, stored, change_bytes)?
             {
                 continue;
             }

@@ -26,7 +26,9 @@ use sapwood_disk::{Disk, Reading};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, TableId};
 use crate::manifest::Manifest;
-use crate::open::{Recovery, Refused, Replay, note_saved, read_frames, snapshots};
+use crate::open::{
+    Noted, Recovery, Refused, Replay, note_changed, note_saved, read_frames, snapshots,
+};
 use crate::wal::LOG_PREFIX;
 
 /// The log in a folder, of which a writer may be another process. Its checkpoint and what comes after it stay there
@@ -40,8 +42,8 @@ pub struct View<'d> {
     saved: BTreeMap<TableId, Lsn>,
     /// Names and descriptions of those that there were then.
     tables: BTreeMap<TableId, (String, Vec<u8>)>,
-    /// Those that the log has changes of, so far.
-    changed: BTreeSet<TableId>,
+    /// Bytes of the changes that the log has of each, so far.
+    changed: BTreeMap<TableId, u64>,
     /// Where the log ended then, or, once all is told, up to where.
     end: LogStart,
 }
@@ -59,7 +61,7 @@ impl<'d> View<'d> {
         let mut tables: BTreeMap<TableId, (String, Vec<u8>)> = named
             .map(|table| (table.id, (table.name.clone(), table.description.clone())))
             .collect();
-        let (mut saved, mut changed) = (BTreeMap::new(), BTreeSet::new());
+        let (mut saved, mut changed) = (BTreeMap::new(), BTreeMap::new());
         let mut note = |_lsn: Lsn, frame: &Frame<'_>| {
             note_saved(&mut saved, frame);
             note_changed(&mut changed, frame);
@@ -104,8 +106,8 @@ impl<'d> View<'d> {
         };
         let end = read_frames(disk, manifest.log, self.end, &mut note)?;
         let (_, snapshot_bytes) = snapshots(disk, manifest.checkpoint)?;
-        let (saved, changed) = ((saved, end.lsn), Some(&self.changed));
-        let mut replay = Replay::begin(disk, manifest, saved, snapshot_bytes, changed, recovery)?;
+        let noted = Noted { saved, changed: self.changed.clone(), end: end.lsn };
+        let mut replay = Replay::begin(disk, manifest, noted, snapshot_bytes, recovery)?;
         let mut take = |lsn: Lsn, record: &[u8]| match lsn <= end.lsn {
             true => replay.take(lsn, record),
             false => Ok(()),
@@ -139,11 +141,5 @@ impl<'d> View<'d> {
     /// As of [`Wal::open`](crate::Wal::open).
     pub fn is_whole(&self) -> Result<bool> {
         Ok(self.reading.is_some() || Manifest::read(self.disk)? == self.manifest)
-    }
-}
-
-fn note_changed(changed: &mut BTreeSet<TableId>, frame: &Frame<'_>) {
-    if let Frame::Change { table, .. } = *frame {
-        changed.insert(table);
     }
 }

@@ -109,3 +109,32 @@ fn no_value_is_read_before_it_is_heard() {
         });
     });
 }
+
+/// What a map is loaded with is no change; what is changed behind it is heard, of loaded keys as of others.
+#[test]
+fn nothing_is_heard_of_what_is_loaded() {
+    case!().seeds(30, |seed| {
+        let mut rng = Rng::with_seed(seed);
+        let (map, heard) = map_of(CONFIGURATIONS[seed as usize % CONFIGURATIONS.len()]);
+        let mut entries = Entries::new();
+        for _ in 0..rng.usize(1..5) {
+            // A change or two where the next entries go in, and one of them stays as it is.
+            (0..rng.usize(..3)).for_each(|_| change(&map, &mut rng));
+            replay(&mut entries, &heard.take());
+            let first = rng.u16(..);
+            let keys = (0..rng.u16(..200)).map(|at| first.wrapping_add(at).to_be_bytes());
+            let mut loaded: Entries =
+                keys.map(|key| (key.to_vec(), vec![1; rng.usize(..9)])).collect();
+            let pairs: Vec<_> = loaded.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+            map.load_many(&pairs).expect("memory");
+            assert!(heard.take().is_empty());
+            loaded.append(&mut entries);
+            entries = loaded;
+            assert_eq!(Vec::from_iter(entries.clone()), contents(&map));
+        }
+        (0..50).for_each(|_| change(&map, &mut rng));
+        replay(&mut entries, &heard.take());
+        assert_eq!(Vec::from_iter(entries), contents(&map));
+        map.check().expect("a sound map");
+    });
+}

@@ -28,7 +28,8 @@ pub(crate) fn run(args: &Compact, ui: &Ui) -> Outcome {
         }
     }
     progress.finish_and_clear();
-    // A checkpoint of all tables, behind which the log is not needed.
+    // Behind a checkpoint of all tables the log is not needed.
+    db.checkpoint()?;
     db.close()?;
     let after = size(&args.directory)?;
     if ui.interrupt.asked() {

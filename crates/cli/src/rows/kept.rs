@@ -207,7 +207,7 @@ pub(crate) fn database(directory: &Path, ui: &Ui) -> Outcome<Db> {
 /// The same, to be changed.
 pub(crate) fn database_to_change(directory: &Path, ui: &Ui) -> Outcome<Db> {
     expect_database(directory)?;
-    opened(ui, DbOptions::default(), |options| Db::open_with(directory, options))
+    opened(ui, DbOptions::default().lazy(), |options| Db::open_with(directory, options))
 }
 
 /// Opens a database, and shows how far it has come where its log is long.

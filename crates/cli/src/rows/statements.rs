@@ -212,9 +212,9 @@ impl<'a> Named<'a> {
                 ));
             }
             Access::Read => kept::database(path, self.ui),
-            Access::Change => {
-                kept::opened(self.ui, DbOptions::default(), |options| Db::open_with(path, options))
-            }
+            Access::Change => kept::opened(self.ui, DbOptions::default().lazy(), |options| {
+                Db::open_with(path, options)
+            }),
         };
         let db = opened.map_err(said)?;
         directories.insert(path.to_owned(), db.clone());

@@ -132,8 +132,8 @@ impl Db {
         let name: Arc<str> = name.into();
         let table = match (&self.shared.log, &self.shared.directory) {
             (Some(log), _) if !options.volatile => {
-                let (map, formats, kept) = log.create_ordered(&name, &options)?;
-                OrderedTable::of(Arc::clone(&name), map, options, formats, kept)
+                let (entries, formats, kept) = log.create_ordered(&name, &options)?;
+                OrderedTable::of(Arc::clone(&name), entries, options, formats, kept)
             }
             (None, Some(directory)) if !options.volatile => {
                 return Err(Error::ReadOnly { path: directory.path().to_owned() });

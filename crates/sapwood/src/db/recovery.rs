@@ -15,7 +15,7 @@ use crate::db_log::{self, DbLog, Description, Kept, Stopped};
 use crate::db_options::OnRecovery;
 use crate::directory::Directory;
 use crate::formats::FormatsCell;
-use crate::ordered_table::Stored;
+use crate::ordered_table::{Entries, Source, Stored};
 use crate::rollup::{self, Rollup, Schema};
 use crate::rollup_table::named;
 use crate::{
@@ -28,6 +28,9 @@ use super::replay::{Engine, Replay, RollupTarget, Target};
 
 /// Tables that are read in place, at most: each has a file open.
 const IN_PLACE_MAX: usize = 128;
+
+/// Bytes of changes that are kept beside a table in place, at most.
+const CHANGE_BYTES_MAX: u64 = 64 << 20;
 
 /// The tables that the log of a directory has.
 pub(super) struct LoggedTables {
@@ -55,12 +58,15 @@ pub(super) fn open(
     options: &DbOptions,
 ) -> Result<(Arc<DbLog>, LoggedTables)> {
     let recover = |recovery: &mut dyn Recovery<Stopped>| DbLog::open(directory, options, recovery);
+    let db_options = options;
     let (log, Told { ordered, hash, trees, rollups }) = tell(directory, options, None, recover)?;
     let trees = settle_trees(&log, directory, options, trees)?;
     let ordered = ordered.into_iter().map(|(id, table)| {
-        let (name, options, map) = table.finish()?;
-        let (map, formats, kept) = log.open_ordered(id, map);
-        Ok(OrderedTable::of(name, map, options, formats, kept))
+        let Finished { name, options, map, source } = table.finish()?;
+        let (entries, formats, kept) = log.open_ordered(id, map, |map| {
+            entries(source, (&name, &options), map, directory, db_options)
+        });
+        Ok(OrderedTable::of(name, entries, options, formats, kept))
     });
     let ordered = ordered.collect::<Result<_>>()?;
     let hash = settle_hash(&log, directory, hash)?;
@@ -140,7 +146,8 @@ fn tell<R>(
         let told = Told { trees, ..Told::default() };
         let on_recovery = &options.on_recovery;
         let replay = Replay::new(scope, options.recovery_threads);
-        let mut tables = Tables { directory, on_recovery, replay, told, beside };
+        let is_lazy = options.is_lazy;
+        let mut tables = Tables { directory, on_recovery, is_lazy, replay, told, beside };
         let opened = log(&mut tables);
         tables.replay.end();
         // A batch that was refused lies before what the log may have stopped at.
@@ -252,16 +259,12 @@ fn viewed(
 ) -> Result<LoggedTables> {
     let Told { ordered, hash, trees, rollups } = told;
     let trees = view_trees(directory, options, trees, log)?;
-    let ordered = ordered.into_values().map(|mut table| {
+    let db_options = options;
+    let ordered = ordered.into_values().map(|table| {
+        let Finished { name, options, map, source } = table.finish()?;
+        let entries = entries(source, (&name, &options), Arc::new(map), directory, db_options);
         let kept = Kept::read_only(directory);
-        if let Some(snapshot) = table.stored.take() {
-            let (name, path) = (Arc::clone(&table.target.name), directory.log_path());
-            let threads = options.recovery_threads;
-            let stored = Stored::new(name, table.options, snapshot, path, threads);
-            return Ok(OrderedTable::stored(stored, kept));
-        }
-        let (name, options, map) = table.finish()?;
-        Ok(OrderedTable::of(name, Arc::new(map), options, FormatsCell::default(), kept))
+        Ok(OrderedTable::of(name, entries, options, FormatsCell::default(), kept))
     });
     let ordered = ordered.collect::<Result<_>>()?;
     let there: BTreeSet<String> = directory.table_names()?.into_iter().collect();
@@ -407,6 +410,8 @@ impl ToldTrees {
 struct Tables<'d, 's, 'e> {
     directory: &'d Directory,
     on_recovery: &'d OnRecovery,
+    /// Whether tables that may be changed are left in their snapshots, too.
+    is_lazy: bool,
     replay: Replay<'s, 'e>,
     told: Told,
     /// What was opened before, beside a writer.
@@ -433,21 +438,44 @@ struct Recovered {
     options: OrderedTableOptions,
     target: Arc<Target>,
     /// All its entries, where none was told.
-    stored: Option<Snapshot>,
+    source: Option<Source>,
+}
+
+/// An ordered table with all that was told.
+struct Finished {
+    name: Arc<str>,
+    options: OrderedTableOptions,
+    map: ChunkMap,
+    source: Option<Source>,
 }
 
 impl Recovered {
-    /// The map with all its entries.
-    fn finish(self) -> Result<(Arc<str>, OrderedTableOptions, ChunkMap)> {
-        let name = Arc::clone(&self.target.name);
-        match self.target.finish()? {
+    fn finish(self) -> Result<Finished> {
+        let Recovered { options, target, source } = self;
+        let name = Arc::clone(&target.name);
+        match target.finish()? {
             Engine::Ordered(map) => {
-                let map = map.with_memory_budget(self.options.memory_budget);
-                Ok((name, self.options, map))
+                // What is in the snapshot comes in whatever of the budget that takes.
+                let budget = options.memory_budget.filter(|_| source.is_none());
+                let map = map.with_memory_budget(budget);
+                Ok(Finished { name, options, map, source })
             }
             Engine::Hash(_) => unreachable!("the table is ordered"),
         }
     }
+}
+
+/// The entries of a table, which are in the map or come into it as they are needed.
+fn entries(
+    source: Option<Source>,
+    (name, options): (&Arc<str>, &OrderedTableOptions),
+    map: Arc<ChunkMap>,
+    directory: &Directory,
+    db_options: &DbOptions,
+) -> Entries {
+    let Some(source) = source else { return Entries::Memory(map) };
+    let (table, threads) = ((Arc::clone(name), options.clone()), db_options.recovery_threads);
+    Entries::Stored(Arc::new(Stored::new(table, source, map, directory.log_path(), threads)))
 }
 
 fn finish_hash(target: Arc<Target>) -> Result<HashLog> {
@@ -513,7 +541,7 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
                 let unlimited = OrderedTableOptions { memory_budget: None, ..options.clone() };
                 let map = unlimited.new_map(&name).map_err(Stopped::Table)?;
                 let target = Target::new(&name, Engine::Ordered(Box::new(map)));
-                self.told.ordered.insert(table, Recovered { options, target, stored: None });
+                self.told.ordered.insert(table, Recovered { options, target, source: None });
             }
             Description::Hash => {
                 if let Some(beside) = &mut self.beside {
@@ -539,16 +567,22 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
         Ok(())
     }
 
-    fn stored(&mut self, table: TableId, snapshot: Snapshot) -> Done<bool> {
+    fn stored(&mut self, table: TableId, snapshot: Snapshot, change_bytes: u64) -> Done<bool> {
         let ordered = &mut self.told.ordered;
-        let in_place = ordered.values().filter(|recovered| recovered.stored.is_some()).count();
-        match ordered.get_mut(&table) {
-            Some(recovered) if snapshot.entries() > 0 && in_place < IN_PLACE_MAX => {
-                recovered.stored = Some(snapshot);
-                Ok(true)
-            }
-            _ => Ok(false),
+        let in_place = ordered.values().filter(|recovered| recovered.source.is_some()).count();
+        let (key_bytes, value_bytes) = snapshot.entry_bytes();
+        let is_little = change_bytes <= CHANGE_BYTES_MAX.min(key_bytes + value_bytes);
+        let Some(recovered) = ordered.get_mut(&table) else { return Ok(false) };
+        let may_be = match self.directory.is_read_only() {
+            true => true,
+            // What comes in of the snapshot must not be refused, and what is put must be.
+            false => self.is_lazy && recovered.options.memory_budget.is_none(),
+        };
+        let is_in_place = may_be && is_little && snapshot.entries() > 0 && in_place < IN_PLACE_MAX;
+        if is_in_place {
+            recovered.source = Some(Source::new(snapshot));
         }
+        Ok(is_in_place)
     }
 
     fn entry(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Done<()> {
@@ -570,7 +604,11 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
             self.replay.record(target, record);
             return target.expect_sound().map_err(Stopped::Table);
         }
-        let target = match self.told.ordered.get(&table) {
+        let target = match self.told.ordered.get_mut(&table) {
+            Some(Recovered { source: Some(source), .. }) => {
+                source.note(key, effect);
+                return Ok(());
+            }
             Some(ordered) => Some(&ordered.target),
             None => self.told.hash.get_mut(&table).and_then(|hash| hash.target(self.directory)),
         };

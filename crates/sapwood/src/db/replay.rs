@@ -19,6 +19,7 @@ use sapwood_hashlog::HashLog;
 use sapwood_wal::TableId;
 
 use crate::Error;
+use crate::ordered_table::write;
 
 pub(super) use rollups::RollupTarget;
 
@@ -108,13 +109,6 @@ impl Target {
                 .map(drop)
                 .map_err(|cause| Error::HashEngine { table: table(), cause }),
         }
-    }
-}
-
-/// What does not fit is as it will be.
-fn write(value: &mut [u8], offset: usize, bytes: &[u8]) {
-    if let Some(there) = value.get_mut(offset..offset.saturating_add(bytes.len())) {
-        there.copy_from_slice(bytes);
     }
 }
 

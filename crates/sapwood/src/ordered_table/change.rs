@@ -23,7 +23,7 @@ impl OrderedTable {
     /// ```
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.change_key(key.as_ref(), || {
-            self.named(self.map()?.put(key.as_ref(), value.as_ref()).map(drop))
+            self.named(self.map_at(key.as_ref())?.put(key.as_ref(), value.as_ref()).map(drop))
         })
     }
 
@@ -42,7 +42,7 @@ impl OrderedTable {
     /// ```
     pub fn put_if_absent(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
         self.change_key(key.as_ref(), || {
-            self.named(self.map()?.put_if_absent(key.as_ref(), value.as_ref()))
+            self.named(self.map_at(key.as_ref())?.put_if_absent(key.as_ref(), value.as_ref()))
         })
     }
 
@@ -62,7 +62,11 @@ impl OrderedTable {
     /// ```
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: &[(K, V)]) -> Result<()> {
         self.change_keys(entries.iter().map(|(key, _)| key.as_ref()), || {
-            self.batch(self.map()?.put_many(entries).map(drop))
+            self.batch(
+                self.map_at_all(entries.iter().map(|(key, _)| key.as_ref()))?
+                    .put_many(entries)
+                    .map(drop),
+            )
         })
     }
 
@@ -90,9 +94,12 @@ impl OrderedTable {
     ) -> Result<usize> {
         let table = &self.shared.name;
         self.change_keys(keys.iter().map(AsRef::as_ref), || {
-            self.batch(self.map()?.update_many(keys, |index, value| {
-                change(index, &mut ValueMut::of_ordered(value, table));
-            }))
+            self.batch(self.map_at_all(keys.iter().map(AsRef::as_ref))?.update_many(
+                keys,
+                |index, value| {
+                    change(index, &mut ValueMut::of_ordered(value, table));
+                },
+            ))
         })
     }
 
@@ -117,7 +124,11 @@ impl OrderedTable {
         new: impl AsRef<[u8]>,
     ) -> Result<bool> {
         self.change_key(key.as_ref(), || {
-            self.named(self.map()?.compare_and_put(key.as_ref(), expected.as_ref(), new.as_ref()))
+            self.named(self.map_at(key.as_ref())?.compare_and_put(
+                key.as_ref(),
+                expected.as_ref(),
+                new.as_ref(),
+            ))
         })
     }
 
@@ -139,7 +150,9 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn add(&self, key: impl AsRef<[u8]>, delta: i64) -> Result<i64> {
-        self.change_key(key.as_ref(), || self.named(self.map()?.add(key.as_ref(), delta)))
+        self.change_key(key.as_ref(), || {
+            self.named(self.map_at(key.as_ref())?.add(key.as_ref(), delta))
+        })
     }
 
     /// Adds to many counters, in order, each as by [`add`](Self::add): faster than single calls,
@@ -158,7 +171,9 @@ impl OrderedTable {
     /// ```
     pub fn add_many<K: AsRef<[u8]>>(&self, deltas: &[(K, i64)]) -> Result<()> {
         self.change_keys(deltas.iter().map(|(key, _)| key.as_ref()), || {
-            self.batch(self.map()?.add_many(deltas))
+            self.batch(
+                self.map_at_all(deltas.iter().map(|(key, _)| key.as_ref()))?.add_many(deltas),
+            )
         })
     }
 
@@ -177,7 +192,9 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.change_key(key.as_ref(), || self.named(self.map()?.remove(key.as_ref())))
+        self.change_key(key.as_ref(), || {
+            self.named(self.map_at(key.as_ref())?.remove(key.as_ref()))
+        })
     }
 
     /// Removes a key and reads the value that was there.
@@ -198,7 +215,9 @@ impl OrderedTable {
         key: impl AsRef<[u8]>,
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        self.change_key(key.as_ref(), || self.named(self.map()?.remove_with(key.as_ref(), read)))
+        self.change_key(key.as_ref(), || {
+            self.named(self.map_at(key.as_ref())?.remove_with(key.as_ref(), read))
+        })
     }
 
     /// Changes a value in place, in one step for every reader; `None` if the key is not there.
@@ -238,7 +257,9 @@ impl OrderedTable {
         let change = |value: &mut sapwood_chunkmap::ValueMut<'_>| {
             change(&mut ValueMut::of_ordered(value, table))
         };
-        self.change_key(key.as_ref(), || self.named(self.map()?.update(key.as_ref(), change)))
+        self.change_key(key.as_ref(), || {
+            self.named(self.map_at(key.as_ref())?.update(key.as_ref(), change))
+        })
     }
 
     /// Puts `value` if the key is not there, or changes the value that is, with one search. The
@@ -268,7 +289,11 @@ impl OrderedTable {
             change(&mut ValueMut::of_ordered(value, table))
         };
         self.change_key(key.as_ref(), || {
-            self.named(self.map()?.put_if_absent_or_update(key.as_ref(), value.as_ref(), change))
+            self.named(self.map_at(key.as_ref())?.put_if_absent_or_update(
+                key.as_ref(),
+                value.as_ref(),
+                change,
+            ))
         })
     }
 
@@ -297,7 +322,9 @@ impl OrderedTable {
         key: impl AsRef<[u8]>,
         decide: impl FnMut(Option<&[u8]>) -> Compute,
     ) -> Result<Computed> {
-        self.change_key(key.as_ref(), || self.named(self.map()?.compute(key.as_ref(), decide)))
+        self.change_key(key.as_ref(), || {
+            self.named(self.map_at(key.as_ref())?.compute(key.as_ref(), decide))
+        })
     }
 
     /// Removes and answers the entry with the least key.

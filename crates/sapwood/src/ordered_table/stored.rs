@@ -1,16 +1,35 @@
-//! The entries of a table that is open to be read, in its snapshot.
+//! The entries of a table in its snapshot, with what the log has of them since, until they are needed in memory.
 //!
-//! Gets and scans read the blocks that they need. What needs more, as neighbours and queries, has all entries read
-//! into memory once, and what comes later works on these. So do gets and scans that have read each block about twice.
+//! | a block of the snapshot is | its entries are read | and changed |
+//! |---|---|---|
+//! | in place | from the file, with the [changes](Changes) that the log had when the table was opened | never |
+//! | in memory | from the map | in the map |
+//!
+//! A change of a key brings the block that the key belongs to into memory first; gets, scans and statements of SQL
+//! bring none. What needs the table as a whole, as neighbours and queries, brings all of them. So do gets and scans
+//! that have read each block about twice.
+//!
+//! # Invariants
+//!
+//! - I-LOADED: `is_loaded` of a block is set (release) once the map has all its entries, and never taken back. A thread
+//!   that finds it set (acquire) finds them in the map. Until then no thread changes keys of the block.
+//!
+//! A thread that finds the block in place reads it as it is then, though another may load and change it meanwhile: its
+//! read takes effect when it looks at `is_loaded`.
 
+mod changes;
+
+use std::collections::BTreeMap;
+use std::fmt;
 use std::num::NonZero;
 use std::ops::{Bound, ControlFlow};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use sapwood_chunkmap::ChunkMap;
+use sapwood_engine::Effect;
 use sapwood_wal::{Block, Snapshot};
 
 use crate::{
@@ -18,67 +37,164 @@ use crate::{
     OrderedTableOptions, Result,
 };
 
+use changes::Totals;
+pub(crate) use changes::{Changes, Run, runs, write};
+
 /// How often each block is read, on average, before all entries are read into memory.
 const READ_IN_PLACE_MAX: usize = 2;
 
 /// Entries that are put into memory together.
 const PUT_TOGETHER: usize = 1_024;
 
+/// A snapshot, and what the log has since.
+#[derive(Debug)]
+pub(crate) struct Source {
+    snapshot: Snapshot,
+    /// By block.
+    changes: BTreeMap<usize, Changes>,
+}
+
 /// A table in its snapshot.
 pub(crate) struct Stored {
-    pub(crate) name: Arc<str>,
-    pub(crate) options: OrderedTableOptions,
-    snapshot: Snapshot,
+    name: Arc<str>,
+    options: OrderedTableOptions,
+    source: Source,
     /// Of the log, for messages.
     path: PathBuf,
     /// That read all entries into memory.
     threads: Option<NonZero<usize>>,
-    map: OnceLock<ChunkMap>,
-    /// Held while they are read.
-    filling: Mutex<()>,
+    /// The entries of blocks that are in memory.
+    map: Arc<ChunkMap>,
+    /// Of each block.
+    is_loaded: Box<[AtomicBool]>,
+    /// Set once all are.
+    is_all_loaded: AtomicBool,
+    /// Held while blocks are loaded: what the snapshot has of all others.
+    loading: Mutex<Totals>,
     /// The block that was read last: the next key may be in it.
     last: Mutex<Option<Arc<Block>>>,
     /// Blocks that were read for gets and scans.
     blocks_read: AtomicUsize,
 }
 
+/// Where the entries of a block are.
+pub(crate) enum Place<'s> {
+    InPlace(Arc<Block>, Option<&'s Changes>),
+    InMemory,
+}
+
+impl Source {
+    pub(crate) fn new(snapshot: Snapshot) -> Source {
+        Source { snapshot, changes: BTreeMap::new() }
+    }
+
+    /// Notes a change that the log has behind those before.
+    pub(crate) fn note(&mut self, key: &[u8], effect: Effect<'_>) {
+        self.changes.entry(self.block_of(key)).or_default().note(key, effect);
+    }
+
+    /// The block that a key belongs to. Keys below all belong to the first.
+    fn block_of(&self, key: &[u8]) -> usize {
+        self.snapshot.find(key).unwrap_or(0)
+    }
+
+    /// The first key that belongs to a block, and the first that does not.
+    fn bounds(&self, number: usize) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        let first = |number| self.snapshot.first_key(number);
+        let begin = match number {
+            0 => Bound::Unbounded,
+            number => Bound::Included(first(number)),
+        };
+        let end = match number + 1 {
+            next if next < self.snapshot.blocks() => Bound::Excluded(first(next)),
+            _ => Bound::Unbounded,
+        };
+        (begin, end)
+    }
+}
+
 impl Stored {
+    /// A table whose entries are brought into a map that is empty.
     pub(crate) fn new(
-        name: Arc<str>,
-        options: OrderedTableOptions,
-        snapshot: Snapshot,
+        (name, options): (Arc<str>, OrderedTableOptions),
+        source: Source,
+        map: Arc<ChunkMap>,
         path: PathBuf,
         threads: Option<NonZero<usize>>,
     ) -> Stored {
-        let (map, filling, last) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        let blocks_read = AtomicUsize::new(0);
-        Stored { name, options, snapshot, path, threads, map, filling, last, blocks_read }
+        let (key_bytes, value_bytes) = source.snapshot.entry_bytes();
+        let [entries, key_bytes, value_bytes] =
+            [source.snapshot.entries(), key_bytes, value_bytes].map(|number| number as i64);
+        Stored {
+            name,
+            options,
+            path,
+            threads,
+            map,
+            is_loaded: (0..source.snapshot.blocks()).map(|_| AtomicBool::new(false)).collect(),
+            is_all_loaded: AtomicBool::new(false),
+            loading: Mutex::new(Totals { entries, key_bytes, value_bytes }),
+            last: Mutex::default(),
+            blocks_read: AtomicUsize::new(0),
+            source,
+        }
     }
 
-    /// Whether the entries are in the snapshot alone, and few of them are asked for.
+    /// Whether some entries are in the snapshot alone, and few of them were asked for.
     pub(super) fn is_in_place(&self) -> bool {
         // Relaxed: it decides what is faster, and no more.
         let read = self.blocks_read.load(Ordering::Relaxed);
-        self.map.get().is_none() && read <= READ_IN_PLACE_MAX * self.snapshot.blocks()
+        !self.is_all_loaded() && read <= READ_IN_PLACE_MAX * self.is_loaded.len()
     }
 
-    pub(crate) fn snapshot(&self) -> &Snapshot {
-        &self.snapshot
+    fn is_all_loaded(&self) -> bool {
+        self.is_all_loaded.load(Ordering::Acquire)
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.snapshot.entries() as usize
+    fn is_loaded(&self, number: usize) -> bool {
+        self.is_loaded[number].load(Ordering::Acquire)
+    }
+
+    pub(super) fn len(&self) -> Result<usize> {
+        if self.is_all_loaded() {
+            return Ok(self.map.len());
+        }
+        let in_place = lock(&self.loading);
+        let entries = self.in_place(*in_place)?.entries + self.map.len() as i64;
+        Ok(usize::try_from(entries).unwrap_or(0))
+    }
+
+    /// As [`len`](Self::len); where a block cannot be read, without the changes of its keys.
+    pub(super) fn len_estimate(&self) -> usize {
+        self.len().unwrap_or_else(|_| lock(&self.loading).entries.max(0) as usize + self.map.len())
+    }
+
+    /// What blocks in place have with the changes of their keys.
+    fn in_place(&self, snapshot: Totals) -> Result<Totals> {
+        let changes = self.source.changes.iter().filter(|(number, _)| !self.is_loaded(**number));
+        changes
+            .map(|(number, _)| self.difference(*number))
+            .try_fold(snapshot, |totals, difference| Ok(totals.plus(difference?)))
+    }
+
+    /// What the changes of its keys add to what a block has.
+    fn difference(&self, number: usize) -> Result<Totals> {
+        let Some(changes) = self.source.changes.get(&number) else { return Ok(Totals::default()) };
+        changes.difference(|| self.read(number), |counted| self.named(counted))
     }
 
     pub(super) fn stats(&self) -> OrderedStats {
-        if let Some(map) = self.map.get() {
-            return map.stats();
+        let in_place = lock(&self.loading);
+        let totals = self.in_place(*in_place).unwrap_or(*in_place);
+        let mut stats = self.map.stats();
+        if stats.entries == 0 && totals.entries > 0 {
+            stats = OrderedStats::default();
+            stats.pages = "none";
         }
-        let (key_bytes, value_bytes) = self.snapshot.entry_bytes();
-        let entries = self.snapshot.entries();
-        let mut stats = OrderedStats::default();
-        (stats.entries, stats.key_bytes, stats.value_bytes) = (entries, key_bytes, value_bytes);
-        stats.pages = "none";
+        let plus = |bytes: u64, more: i64| bytes.saturating_add_signed(more);
+        stats.entries = plus(stats.entries, totals.entries);
+        stats.key_bytes = plus(stats.key_bytes, totals.key_bytes);
+        stats.value_bytes = plus(stats.value_bytes, totals.value_bytes);
         stats.budget_bytes = self.options.memory_budget;
         stats
     }
@@ -88,20 +204,43 @@ impl Stored {
         result.map_err(|cause: LogError| Error::Log { path: self.path.clone(), cause })
     }
 
-    fn last(&self) -> MutexGuard<'_, Option<Arc<Block>>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    fn refused(&self, cause: OrderedEngineError) -> Error {
+        Error::OrderedEngine { table: Arc::clone(&self.name), cause }
     }
 
     /// A block, which is kept until another is read.
     fn block(&self, number: usize) -> Result<Arc<Block>> {
-        let last = self.last().as_ref().filter(|block| block.number() == number).map(Arc::clone);
+        let last =
+            lock(&self.last).as_ref().filter(|block| block.number() == number).map(Arc::clone);
         if let Some(block) = last {
             return Ok(block);
         }
         self.blocks_read.fetch_add(1, Ordering::Relaxed);
-        let block = Arc::new(self.named(self.snapshot.block(number))?);
-        *self.last() = Some(Arc::clone(&block));
+        let block = self.read(number)?;
+        *lock(&self.last) = Some(Arc::clone(&block));
         Ok(block)
+    }
+
+    fn read(&self, number: usize) -> Result<Arc<Block>> {
+        self.named(self.source.snapshot.block(number)).map(Arc::new)
+    }
+
+    fn place(&self, number: usize) -> Result<Place<'_>> {
+        match self.is_loaded(number) {
+            true => Ok(Place::InMemory),
+            false => {
+                let block = self.block(number)?;
+                Ok(Place::InPlace(block, self.source.changes.get(&number)))
+            }
+        }
+    }
+
+    /// As [`place`](Self::place), to be read once and as a whole: the block is not kept, and does not count.
+    pub(crate) fn place_to_scan(&self, number: usize) -> Result<Place<'_>> {
+        match self.is_loaded(number) {
+            true => Ok(Place::InMemory),
+            false => Ok(Place::InPlace(self.read(number)?, self.source.changes.get(&number))),
+        }
     }
 
     pub(super) fn get_with<R>(
@@ -110,11 +249,14 @@ impl Stored {
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
-            let cause = OrderedEngineError::KeyLength { len: key.len() };
-            return Err(Error::OrderedEngine { table: Arc::clone(&self.name), cause });
+            return Err(self.refused(OrderedEngineError::KeyLength { len: key.len() }));
         }
-        let Some(number) = self.snapshot.find(key) else { return Ok(None) };
-        let block = self.block(number)?;
+        let Place::InPlace(block, changes) = self.place(self.source.block_of(key))? else {
+            return self.map.get_with(key, read).map_err(|cause| self.refused(cause));
+        };
+        if let Some(Ok(value)) = changes.map(|changes| changes.value(key, &block)) {
+            return Ok(self.named(value)?.as_deref().map(read));
+        }
         let (entry, is_there) = self.named(block.search(key))?;
         if !is_there {
             return Ok(None);
@@ -132,130 +274,213 @@ impl Stored {
     ) -> Result<ControlFlow<B>> {
         let (begin, end) = range.bounds();
         let blocks = self.blocks(begin, end);
-        let mut show = |number: usize| -> Result<ControlFlow<B>> {
-            let block = self.block(number)?;
-            // Only the outer blocks have entries beyond the bounds.
-            let from = match begin {
-                Bound::Included(key) => self.place(&block, key, false)?,
-                Bound::Excluded(key) => self.place(&block, key, true)?,
-                Bound::Unbounded => 0,
-            };
-            let to = match end {
-                Bound::Included(key) => self.place(&block, key, true)?,
-                Bound::Excluded(key) => self.place(&block, key, false)?,
-                Bound::Unbounded => block.entries(),
-            };
-            let (mut key, mut value) = (Vec::new(), Vec::new());
-            for at in 0..to.saturating_sub(from) {
-                let entry = match direction {
-                    Direction::Ascending => from + at,
-                    Direction::Descending => to - 1 - at,
-                };
-                self.named(block.key(entry, &mut key))?;
-                self.named(block.value(entry, &mut value))?;
-                if let ControlFlow::Break(end) = visit(&key, &value) {
-                    return Ok(ControlFlow::Break(end));
-                }
-            }
-            Ok(ControlFlow::Continue(()))
-        };
         for at in 0..blocks.len() {
             let number = match direction {
                 Direction::Ascending => blocks.start + at,
                 Direction::Descending => blocks.end - 1 - at,
             };
-            if let ControlFlow::Break(end) = show(number)? {
-                return Ok(ControlFlow::Break(end));
+            let bounds = (begin, end);
+            let flow = match self.place(number)? {
+                Place::InMemory => self.scan_loaded(number, bounds, direction, &mut visit)?,
+                Place::InPlace(block, changes) => {
+                    self.named(scan_block(&block, changes, bounds, direction, &mut visit))?
+                }
+            };
+            if flow.is_break() {
+                return Ok(flow);
             }
         }
         Ok(ControlFlow::Continue(()))
     }
 
+    /// Shows the entries of a block that is in memory, within bounds.
+    pub(crate) fn scan_loaded<B>(
+        &self,
+        number: usize,
+        (begin, end): (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        let (first, limit) = self.source.bounds(number);
+        // The outer blocks alone have keys beyond the bounds.
+        let begin = match (begin, first) {
+            (Bound::Included(begin) | Bound::Excluded(begin), Bound::Included(first))
+                if begin < first =>
+            {
+                Bound::Included(first)
+            }
+            (Bound::Unbounded, first) => first,
+            (begin, _) => begin,
+        };
+        let end = match (end, limit) {
+            (Bound::Included(end) | Bound::Excluded(end), Bound::Excluded(limit))
+                if end >= limit =>
+            {
+                Bound::Excluded(limit)
+            }
+            (Bound::Unbounded, limit) => limit,
+            (end, _) => end,
+        };
+        self.map.scan((begin, end), direction, visit).map_err(|cause| self.refused(cause))
+    }
+
     /// The blocks that have entries within bounds, or none.
     pub(crate) fn blocks(&self, begin: Bound<&[u8]>, end: Bound<&[u8]>) -> std::ops::Range<usize> {
         let first = match begin {
-            Bound::Included(key) | Bound::Excluded(key) => self.snapshot.find(key).unwrap_or(0),
+            Bound::Included(key) | Bound::Excluded(key) => self.source.block_of(key),
             Bound::Unbounded => 0,
         };
         let limit = match end {
-            Bound::Included(key) | Bound::Excluded(key) => {
-                self.snapshot.find(key).map_or(0, |last| last + 1)
-            }
-            Bound::Unbounded => self.snapshot.blocks(),
+            Bound::Included(key) | Bound::Excluded(key) => self.source.block_of(key) + 1,
+            Bound::Unbounded => self.is_loaded.len(),
         };
         first..limit.max(first)
     }
 
-    /// The first entry that is not below the key, or the one behind that of the key.
-    fn place(&self, block: &Block, key: &[u8], behind: bool) -> Result<usize> {
-        let (entry, is_there) = self.named(block.search(key))?;
-        Ok(entry + usize::from(is_there && behind))
+    /// The map, once it has the entries of the block that a key belongs to.
+    pub(super) fn map_at(&self, key: &[u8]) -> Result<&ChunkMap> {
+        if self.is_all_loaded() {
+            return Ok(&self.map);
+        }
+        let number = self.source.block_of(key);
+        if !self.is_loaded(number) {
+            let mut in_place = lock(&self.loading);
+            if !self.is_loaded(number) {
+                *in_place = in_place.minus(self.load(number)?);
+            }
+        }
+        Ok(&self.map)
     }
 
-    /// All entries in memory, which are read the first time.
-    #[cold]
+    /// As [`map_at`](Self::map_at), of many keys.
+    pub(super) fn map_at_all<'k>(
+        &self,
+        mut keys: impl Iterator<Item = &'k [u8]>,
+    ) -> Result<&ChunkMap> {
+        match self.is_all_loaded() {
+            true => Ok(&self.map),
+            false => keys.try_fold(&*self.map, |_, key| self.map_at(key)),
+        }
+    }
+
+    /// Gives memory back that removals have left.
+    pub(super) fn trim(&self) -> u64 {
+        self.map.trim()
+    }
+
+    /// The map, once it has all entries.
     pub(super) fn map(&self) -> Result<&ChunkMap> {
-        if let Some(map) = self.map.get() {
-            return Ok(map);
+        match self.is_all_loaded() {
+            true => Ok(&self.map),
+            false => self.load_all(),
         }
-        let _filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(map) = self.map.get() {
-            return Ok(map);
+    }
+
+    #[cold]
+    fn load_all(&self) -> Result<&ChunkMap> {
+        let mut in_place = lock(&self.loading);
+        if self.is_all_loaded() {
+            return Ok(&self.map);
         }
-        // What was there is read, whatever of the budget that takes.
-        let options = OrderedTableOptions { memory_budget: None, ..self.options.clone() };
-        let map = options.new_map(&self.name)?;
         let next = AtomicUsize::new(0);
-        let fill = || -> Result<()> {
+        let load = || {
+            let mut loaded = Totals::default();
             loop {
                 // Relaxed: each number is taken once, and that is all it says.
                 let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= self.snapshot.blocks() {
-                    return Ok(());
+                if number >= self.is_loaded.len() {
+                    return (loaded, Ok(()));
                 }
-                self.put_block(&map, number)?;
+                if self.is_loaded(number) {
+                    continue;
+                }
+                match self.load(number) {
+                    Ok(totals) => loaded = loaded.plus(totals),
+                    Err(error) => return (loaded, Err(error)),
+                }
             }
         };
         let there = || thread::available_parallelism().map_or(1, NonZero::get);
-        let threads = self.threads.map_or_else(there, NonZero::get).min(self.snapshot.blocks());
-        thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(fill)).collect();
-            let mine = fill();
+        let threads = self.threads.map_or_else(there, NonZero::get).min(self.is_loaded.len());
+        let (loaded, done) = thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(load)).collect();
+            let mine = load();
             let joined = others.into_iter().map(|other| other.join().expect("its panic was told"));
-            joined.fold(mine, Result::and)
-        })?;
-        let map = self.map.get_or_init(|| map.with_memory_budget(self.options.memory_budget));
-        *self.last() = None;
-        Ok(map)
+            joined.fold(mine, |(all, done), (loaded, others)| (all.plus(loaded), done.and(others)))
+        });
+        *in_place = in_place.minus(loaded);
+        done?;
+        self.is_all_loaded.store(true, Ordering::Release);
+        *lock(&self.last) = None;
+        Ok(&self.map)
     }
 
-    fn put_block(&self, map: &ChunkMap, number: usize) -> Result<()> {
-        let block = self.named(self.snapshot.block(number))?;
-        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        for first in (0..block.entries()).step_by(PUT_TOGETHER) {
-            bytes.clear();
-            ends.clear();
-            for entry in first..(first + PUT_TOGETHER).min(block.entries()) {
-                self.named(block.key(entry, &mut key))?;
-                self.named(block.value(entry, &mut value))?;
-                bytes.extend_from_slice(&key);
-                ends.push(bytes.len());
-                bytes.extend_from_slice(&value);
-                ends.push(bytes.len());
-            }
-            let mut begin = 0;
+    /// Brings a block into memory; what the snapshot has of it. The caller holds `loading`, and the block is not there.
+    fn load(&self, number: usize) -> Result<Totals> {
+        let (block, changes) = (self.read(number)?, self.source.changes.get(&number));
+        // All is read before anything is put: a block that is damaged is as it was.
+        let (mut bytes, mut ends, mut loaded) = (Vec::new(), Vec::new(), Totals::default());
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let read = scan_block(&block, changes, all, Direction::Ascending, |key, value| {
+            bytes.extend_from_slice(key);
+            ends.push(bytes.len());
+            bytes.extend_from_slice(value);
+            ends.push(bytes.len());
+            loaded.add(key, value);
+            ControlFlow::<()>::Continue(())
+        });
+        let _all_were_read = self.named(read)?;
+        let difference = self.difference(number)?;
+        let mut begin = 0;
+        for ends in ends.chunks(2 * PUT_TOGETHER) {
             let entries = ends.chunks_exact(2).map(|ends| {
                 let entry = (&bytes[begin..ends[0]], &bytes[ends[0]..ends[1]]);
                 begin = ends[1];
                 entry
             });
             let entries: Vec<(&[u8], &[u8])> = entries.collect();
-            map.put_many(&entries).map_err(|stopped| Error::OrderedEngine {
-                table: Arc::clone(&self.name),
-                cause: stopped.error,
-            })?;
+            self.map.load_many(&entries).map_err(|stopped| self.refused(stopped.error))?;
         }
-        Ok(())
+        self.is_loaded[number].store(true, Ordering::Release);
+        Ok(loaded.minus(difference))
+    }
+}
+
+/// Shows the entries of a block with the changes of its keys, within bounds.
+fn scan_block<B>(
+    block: &Block,
+    changes: Option<&Changes>,
+    bounds: (Bound<&[u8]>, Bound<&[u8]>),
+    direction: Direction,
+    mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+) -> sapwood_wal::Result<ControlFlow<B>> {
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    runs(block, changes, bounds, direction, |run| {
+        let entries = match run {
+            Run::Changed(key, value) => return Ok(visit(key, value)),
+            Run::Unchanged(entries) => entries,
+        };
+        for at in 0..entries.len() {
+            let entry = match direction {
+                Direction::Ascending => entries.start + at,
+                Direction::Descending => entries.end - 1 - at,
+            };
+            block.key(entry, &mut key)?;
+            block.value(entry, &mut value)?;
+            if let ControlFlow::Break(end) = visit(&key, &value) {
+                return Ok(ControlFlow::Break(end));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stored").field("name", &self.name).finish_non_exhaustive()
     }
 }

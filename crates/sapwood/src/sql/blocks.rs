@@ -51,6 +51,11 @@ impl<'b> BlockColumns<'b> {
         Ok(Some(BlockColumns { table, columns }))
     }
 
+    /// Puts the file's place to an error of the log.
+    pub(super) fn named<T>(&self, result: sapwood_wal::Result<T>) -> Result<T> {
+        self.table.stored_entries().expect("the table has blocks").named(result)
+    }
+
     /// Appends some rows to vectors of these columns.
     pub(super) fn push(&self, rows: Range<usize>, vectors: &mut [Vector]) -> Result<()> {
         for (vector, column) in vectors.iter_mut().zip(&self.columns) {

@@ -1,15 +1,17 @@
 //! The rows of a table, in batches, for any number of threads.
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sapwood_hashlog::Sweep;
 use sapwood_sql::{BATCH_ROWS, Batch, Request, Scan, Sink, SourceResult, Strings, Vector};
+use sapwood_wal::Block;
 
 use super::blocks::BlockColumns;
 use super::ranges::Keys;
 use super::table::{Form, TableSource};
+use crate::ordered_table::{Place, Run, runs};
 use crate::schema::{Cell, Projection, RowFormat};
 use crate::{Direction, Error, OrderedTable, Result, Table};
 
@@ -236,29 +238,67 @@ impl<'a> Batches<'a> {
         sink: &mut Sink<'_>,
     ) -> Result<ControlFlow<Ended>> {
         let stored = table.stored_entries().expect("it had a snapshot when the scan began");
-        let block = stored.named(stored.snapshot().block(number))?;
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let (block, changes) = match stored.place_to_scan(number)? {
+            Place::InPlace(block, changes) => (block, changes),
+            Place::InMemory => {
+                let visit = |key: &[u8], value: &[u8]| self.push(key, value, sink);
+                return stored.scan_loaded(number, all, Direction::Ascending, visit);
+            }
+        };
         let by_column = match &self.scan.columns {
             Columns::Rows(wanted) => BlockColumns::of(wanted, table, &block)?,
             Columns::Bytes(_) => None,
         };
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        let Some(by_column) = by_column else {
-            for entry in 0..block.entries() {
-                stored.named(block.key(entry, &mut key))?;
-                stored.named(block.value(entry, &mut value))?;
-                if let ControlFlow::Break(ended) = self.push(&key, &value, sink) {
-                    return Ok(ControlFlow::Break(ended));
+        let mut refused = Ok(());
+        let flow =
+            runs(&block, changes, all, Direction::Ascending, |run| match (run, &by_column) {
+                (Run::Changed(key, value), _) => Ok(self.push(key, value, sink)),
+                (Run::Unchanged(rows), None) => self.push_entries(&block, rows, sink),
+                (Run::Unchanged(rows), Some(by_column)) => {
+                    self.push_columns((&block, by_column), rows, sink).or_else(|error| {
+                        refused = Err(error);
+                        Ok(ControlFlow::Break(Ended::Enough))
+                    })
                 }
+            });
+        let flow = stored.named(flow)?;
+        refused.map(|()| flow)
+    }
+
+    /// Pushes entries of a block, one by one.
+    fn push_entries(
+        &mut self,
+        block: &Block,
+        entries: Range<usize>,
+        sink: &mut Sink<'_>,
+    ) -> sapwood_wal::Result<ControlFlow<Ended>> {
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        for entry in entries {
+            block.key(entry, &mut key)?;
+            block.value(entry, &mut value)?;
+            if let ControlFlow::Break(ended) = self.push(&key, &value, sink) {
+                return Ok(ControlFlow::Break(ended));
             }
-            return Ok(ControlFlow::Continue(()));
-        };
-        let mut from = 0;
-        while from < block.entries() {
-            let rows = from..block.entries().min(from + BATCH_ROWS - self.batch.len);
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Pushes rows of a block by their columns.
+    fn push_columns(
+        &mut self,
+        (block, by_column): (&Block, &BlockColumns<'_>),
+        all: Range<usize>,
+        sink: &mut Sink<'_>,
+    ) -> Result<ControlFlow<Ended>> {
+        let mut key = Vec::new();
+        let mut from = all.start;
+        while from < all.end {
+            let rows = from..all.end.min(from + BATCH_ROWS - self.batch.len);
             by_column.push(rows.clone(), &mut self.batch.columns)?;
             if let Some(ids) = &mut self.batch.ids {
                 for entry in rows.clone() {
-                    stored.named(block.key(entry, &mut key))?;
+                    by_column.named(block.key(entry, &mut key))?;
                     ids.push(&key);
                 }
             }

@@ -166,9 +166,11 @@ impl Buffered {
     pub(crate) fn set(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         match (self, value) {
             (Buffered::Ordered(table), Some(value)) => {
-                table.named(table.map()?.put(key, value).map(drop))
+                table.named(table.map_at(key)?.put(key, value).map(drop))
             }
-            (Buffered::Ordered(table), None) => table.named(table.map()?.remove(key).map(drop)),
+            (Buffered::Ordered(table), None) => {
+                table.named(table.map_at(key)?.remove(key).map(drop))
+            }
             (Buffered::Hash(table), Some(value)) => table.named(table.log().put(key, value)),
             (Buffered::Hash(table), None) => table.named(table.log().remove(key).map(drop)),
         }
@@ -185,7 +187,9 @@ impl Buffered {
             }
         };
         match self {
-            Buffered::Ordered(table) => table.named(table.map()?.compute(key, decide).map(drop))?,
+            Buffered::Ordered(table) => {
+                table.named(table.map_at(key)?.compute(key, decide).map(drop))?
+            }
             Buffered::Hash(table) => table.named(table.log().compute(key, decide).map(drop))?,
         }
         Ok(before)

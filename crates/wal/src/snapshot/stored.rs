@@ -223,6 +223,14 @@ impl Snapshot {
         self.blocks.partition_point(|block| &*block.first <= key).checked_sub(1)
     }
 
+    /// The first key of a block.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn first_key(&self, number: usize) -> &[u8] {
+        &self.blocks[number].first
+    }
+
     /// Opens a block.
     ///
     /// # Errors
@@ -274,7 +282,7 @@ fn index_head(mut head: &[u8]) -> Option<IndexHead> {
 
 fn blocks_of(mut told: &[u8], count: u64) -> Option<Vec<BlockAt>> {
     let rest = &mut told;
-    let mut blocks = Vec::new();
+    let mut blocks: Vec<BlockAt> = Vec::new();
     let mut offset = 32_u64;
     for _ in 0..count {
         let mut part = || number(rest).and_then(|part| usize::try_from(part).ok());
@@ -282,7 +290,10 @@ fn blocks_of(mut told: &[u8], count: u64) -> Option<Vec<BlockAt>> {
         if !(1..=ENTRIES_MAX).contains(&entries) {
             return None;
         }
-        let first = split(rest, first as u64)?.into();
+        let first: Box<[u8]> = split(rest, first as u64)?.into();
+        if blocks.last().is_some_and(|before| before.first >= first) {
+            return None;
+        }
         let block = BlockAt { offset, head, body, entries, first };
         let bytes = (head as u64).checked_add(body as u64)?.checked_add(PREFIX_BYTES as u64)?;
         offset = offset.checked_add(bytes)?;

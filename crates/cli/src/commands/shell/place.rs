@@ -68,8 +68,9 @@ pub(crate) fn open(args: &args::Shell, ui: &Ui) -> Outcome<Opened> {
             Ok(Opened { target, local: None, directory: None })
         }
         Place::Directory(path) => {
-            let db =
-                kept::opened(ui, DbOptions::default(), |options| Db::open_with(&path, options))?;
+            let db = kept::opened(ui, DbOptions::default().lazy(), |options| {
+                Db::open_with(&path, options)
+            })?;
             let name = path.file_name().map_or_else(
                 || path.display().to_string(),
                 |name| name.to_string_lossy().into_owned(),
