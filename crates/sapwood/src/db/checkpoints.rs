@@ -80,7 +80,7 @@ impl Db {
         match &self.shared.directory {
             Some(directory) if !directory.is_read_only() => {
                 if let Some(log) = &self.shared.log {
-                    if log.has_little() && !self.has_open_hash_table() {
+                    if log.has_little() && !self.has_changed_hash_table() {
                         return self.sync();
                     }
                     log.begin_close();
@@ -91,9 +91,14 @@ impl Db {
         }
     }
 
-    fn has_open_hash_table(&self) -> bool {
-        let is_open = |slot: &Slot| matches!(slot, Slot::Hash(slot) if slot.opened().is_some());
-        self.slots().values().any(is_open)
+    /// Whether a hash table has changes that no checkpoint of it has.
+    fn has_changed_hash_table(&self) -> bool {
+        self.slots().values().any(|slot| match slot {
+            Slot::Hash(slot) => {
+                slot.opened().is_some_and(|table| table.log().unchanged_since().is_none())
+            }
+            Slot::Ordered(_) | Slot::Tree(_) | Slot::Rollup(_) => false,
+        })
     }
 
     fn checkpoint_all(&self, cut: Cut) -> Result<()> {

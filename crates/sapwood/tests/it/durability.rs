@@ -218,6 +218,7 @@ fn streams_over_many_lives_lose_nothing() {
         for _life in 0..6 {
             let durability = [Durability::Buffered, Durability::Sync][rng.usize(..2)];
             let options = DbOptions::default().durability(durability).checkpoint_bytes(30_000);
+            let options = if rng.bool() { options.lazy() } else { options };
             let db = Db::open_with(path.path(), options).expect("the directory is free");
             for (name, model) in &model {
                 let table = db.table(name).expect("it is there");

@@ -102,16 +102,26 @@ pub(super) struct Setting {
     pub(super) durability: Durability,
     /// Bytes of the log after which a thread writes a checkpoint.
     pub(super) checkpoint_bytes: u64,
+    /// Whether ordered tables stay in their snapshots.
+    pub(super) is_lazy: bool,
 }
 
 pub(super) const INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) const SETTINGS: [Setting; 4] = [
-    Setting { durability: Durability::Sync, checkpoint_bytes: 1 << 30 },
-    Setting { durability: Durability::Interval(INTERVAL), checkpoint_bytes: 1 << 30 },
-    Setting { durability: Durability::Buffered, checkpoint_bytes: 1 << 30 },
+    Setting { durability: Durability::Sync, checkpoint_bytes: 1 << 30, is_lazy: false },
+    Setting {
+        durability: Durability::Interval(INTERVAL),
+        checkpoint_bytes: 1 << 30,
+        is_lazy: true,
+    },
+    Setting { durability: Durability::Buffered, checkpoint_bytes: 1 << 30, is_lazy: false },
     // Checkpoints come while changes go on.
-    Setting { durability: Durability::Interval(INTERVAL), checkpoint_bytes: 4 << 10 },
+    Setting {
+        durability: Durability::Interval(INTERVAL),
+        checkpoint_bytes: 4 << 10,
+        is_lazy: true,
+    },
 ];
 
 impl Setting {
@@ -121,6 +131,7 @@ impl Setting {
             .unsynced_bytes(6 << 10)
             .checkpoint_bytes(self.checkpoint_bytes)
             .tree_memory(8 << 20);
+        let options = if self.is_lazy { options.lazy() } else { options };
         Db::open_simulated(disk, options)
     }
 }

@@ -296,3 +296,37 @@ fn threads_change_a_table_that_comes_into_memory() {
         expect_all(&ordered(&Db::open_read_only(path.path()).expect("it opens")), &all);
     });
 }
+
+/// A few changes need no checkpoint at the end; many, and those of hash tables, have one.
+#[test]
+fn a_lazy_writer_leaves_few_changes_in_the_log() {
+    let (mut rng, path) = (Rng::with_seed(1), directory());
+    let mut all = stored_table(&path, &mut rng);
+    let snapshot = || {
+        let files = std::fs::read_dir(path.path().join("log")).expect("listed");
+        let names = files.map(|file| file.expect("listed").file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("snapshot-")).max()
+    };
+    let first = snapshot();
+    let mut change = |changes: u32, hash: bool| {
+        let db = Db::open_with(path.path(), DbOptions::default().lazy()).expect("it opens");
+        let table = ordered(&db);
+        for number in 0..changes {
+            table.put(number.to_be_bytes(), [1; 40]).expect("room");
+            all.insert(number.to_be_bytes().to_vec(), vec![1; 40]);
+        }
+        if hash {
+            let table = db.open_or_create_hash_table("hash", Default::default()).expect("made");
+            table.put("k", "v").expect("room");
+        }
+        drop(table);
+        db.close().expect("closed");
+        expect_all(&ordered(&Db::open_read_only(path.path()).expect("it opens")), &all);
+        snapshot()
+    };
+    assert_eq!(change(100, false), first);
+    let second = change(10, true);
+    assert_ne!(second, first);
+    assert_eq!(change(10, false), second);
+    assert_ne!(change(20_000, false), second);
+}
