@@ -81,6 +81,9 @@ pub struct LogStats {
 const LEFT_BYTES_MIN: u64 = 256 << 10;
 /// The part of the bytes of a checkpoint that may be left, as writing it takes so much longer.
 const LEFT_PART: u64 = 256;
+/// Bytes of the log's files that may be left then, in any case and by those of a checkpoint.
+const LEFT_FILES_MIN: u64 = 16 << 20;
+const LEFT_FILES_PART: u64 = 8;
 
 /// The log, and the thread that writes its checkpoints.
 #[derive(Debug)]
@@ -209,8 +212,14 @@ impl DbLog {
 
     /// Whether opening the database is about as fast as behind a checkpoint, which need not be written therefore.
     pub(crate) fn has_little(&self) -> bool {
-        let most = LEFT_BYTES_MIN.max(self.wal.snapshot_bytes() / LEFT_PART);
-        self.is_lazy && self.is_logged && self.wal.bytes_since_checkpoint() <= most
+        let snapshot_bytes = self.wal.snapshot_bytes();
+        let most = LEFT_BYTES_MIN.max(snapshot_bytes / LEFT_PART);
+        // Each opening begins a file, though it may have little to put there.
+        let most_files = LEFT_FILES_MIN.max(snapshot_bytes / LEFT_FILES_PART);
+        self.is_lazy
+            && self.is_logged
+            && self.wal.bytes_since_checkpoint() <= most
+            && self.wal.log_bytes() <= most_files
     }
 
     /// Whether tables tell it their changes.
