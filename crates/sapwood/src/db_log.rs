@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use sapwood_chunkmap::ChunkMap;
 use sapwood_disk::Disk;
 use sapwood_rollup::Rollup;
-use sapwood_wal::{Contents, Cut, Recovery, TableId, Wal};
+use sapwood_wal::{Contents, Cut, Recovery, Snapshot, TableId, Wal};
 
 use crate::directory::{self, Directory};
 use crate::formats::FormatsCell;
@@ -162,16 +162,31 @@ impl DbLog {
         self: &Arc<DbLog>,
         name: &Arc<str>,
         options: &OrderedTableOptions,
-    ) -> Result<(Entries, FormatsCell, Kept)> {
+        entries: impl FnOnce(Arc<ChunkMap>) -> Entries,
+    ) -> Result<(TableId, Entries, FormatsCell, Kept)> {
         let map = options.new_map(name)?;
         let id = self.wal.reserve();
-        let entries = Entries::Memory(self.journaled(id, map));
+        let entries = entries(self.journaled(id, map));
         let formats = FormatsCell::default();
         let description = Description::Ordered(options.clone()).encode();
         let contents = contents(&entries, &formats);
         let made = self.wal.create_table(id, name, description.as_bytes(), contents);
         made.map_err(|cause| self.named(cause))?;
-        Ok((entries, formats, Kept::logged(self, id)))
+        Ok((id, entries, formats, Kept::logged(self, id)))
+    }
+
+    /// Writes a checkpoint in which a table has the entries that are told.
+    pub(crate) fn load(
+        &self,
+        table: TableId,
+        tell: impl FnMut(
+            &mut dyn FnMut(&[u8], &[u8]) -> sapwood_wal::Result<()>,
+        ) -> sapwood_wal::Result<()>,
+        loaded: impl FnOnce(Snapshot),
+    ) -> Result<()> {
+        self.wal.load(table, tell, loaded).map_err(|cause| self.named(cause))?;
+        note(&self.last_failure, None);
+        Ok(())
     }
 
     /// Starts the thread that writes checkpoints when they are due.

@@ -137,6 +137,21 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// The table is being loaded, and can be used once that is finished.
+    #[error("table `{name}` is being loaded; it can be used once that is finished")]
+    Loading {
+        /// Its name.
+        name: String,
+    },
+    /// Entries of a [`BulkLoad`](crate::BulkLoad) come in the order of their keys, each once.
+    #[error(
+        "a key for table `{name}` does not come behind the one before it: entries of a bulk load come in the order of \
+         their keys, each key once; `put` takes any"
+    )]
+    KeyOrder {
+        /// The name of the table.
+        name: String,
+    },
     /// The table has no checkpoint of the number to go back to. Nothing was closed.
     #[error("table `{name}` has no checkpoint {number}; it has {}", numbers(known))]
     CheckpointMissing {

@@ -137,6 +137,7 @@
 
 pub mod aggregate;
 mod backup;
+mod bulk_load;
 mod db;
 mod db_log;
 mod db_options;
@@ -171,6 +172,7 @@ mod tree_table;
 mod value;
 
 pub use backup::{BackupInfo, BackupProgress, Backups};
+pub use bulk_load::BulkLoad;
 pub use db::{
     CheckedTable, Db, DbCheck, DbStats, Problem, Salvage, SalvagedTable, StoredCheckpoint, TreePool,
 };

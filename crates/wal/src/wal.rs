@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::frame::{Frame, TableId};
 use crate::manifest::{self, Manifest};
 use crate::pace::Pace;
-use crate::snapshot::{self, Cut, Identity, Writing};
+use crate::snapshot::{self, Cut, Identity, Snapshot, Writing};
 
 /// Most bytes of a table's name, and of its description.
 const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -58,6 +58,9 @@ pub trait Entries: Debug + Send + Sync {
         None
     }
 }
+
+/// Tells entries.
+type Tell<'t> = dyn FnMut(&mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> + 't;
 
 /// What opening a log has read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -559,8 +562,38 @@ impl Wal {
     /// As of [`checkpoint`](Self::checkpoint).
     pub fn checkpoint_in_background(&self) -> Result<Checkpoint> {
         let _files = lock(&self.files);
+        self.write_next(None)
+    }
+
+    /// Writes a checkpoint in which a table without entries has those that are told, in the order of their keys. Its
+    /// snapshot is given to `loaded`, and from then on the table's [`Contents`] are to tell the same. It takes as long
+    /// as they are told, and other checkpoints wait.
+    ///
+    /// # Errors
+    /// As of [`checkpoint`](Self::checkpoint), and those of `tell`: then the table is as before. [`Error::Table`] of a
+    /// table that has ended.
+    pub fn load(
+        &self,
+        table: TableId,
+        mut tell: impl FnMut(&mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()>,
+        loaded: impl FnOnce(Snapshot),
+    ) -> Result<()> {
+        self.appender.expect_apart()?;
+        let _hurry = self.pace.as_ref().map(Pace::hurry);
+        let _files = lock(&self.files);
+        let Checkpoint { number, .. } = self.write_next(Some((table, &mut tell)))?;
+        if !lock(&self.tables).open.contains_key(&table) {
+            return Err(Error::Table(format!("table {table} has ended")));
+        }
+        let identity = Identity { log: self.options.id, checkpoint: number, table };
+        loaded(snapshot::open(&*self.disk, &identity)?.expect("it is of this version"));
+        Ok(())
+    }
+
+    /// Writes a checkpoint. The caller holds `files`.
+    fn write_next(&self, load: Option<(TableId, &mut Tell<'_>)>) -> Result<Checkpoint> {
         let mut current = lock(&self.current);
-        let done = self.write_checkpoint(&mut current);
+        let done = self.write_checkpoint(&mut current, load);
         let (from, bytes) = match done {
             Ok(_) => (current.manifest.start.lsn, self.options.checkpoint_bytes),
             Err(_) => (self.appender.end(), self.options.checkpoint_bytes / 4),
@@ -569,7 +602,11 @@ impl Wal {
         done
     }
 
-    fn write_checkpoint(&self, current: &mut Current) -> Result<Checkpoint> {
+    fn write_checkpoint(
+        &self,
+        current: &mut Current,
+        mut load: Option<(TableId, &mut Tell<'_>)>,
+    ) -> Result<Checkpoint> {
         self.appender.check()?;
         let (position, next_table, tables) = {
             let tables = lock(&self.tables);
@@ -589,8 +626,10 @@ impl Wal {
                 Some(Contents::Entries(told)) => {
                     let identity = Identity { log: self.options.id, checkpoint: number, table: id };
                     let writing = Writing { pace: self.pace.as_ref(), cut: told.cut() };
-                    let tell =
-                        |entry: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>| told.for_each(entry);
+                    let tell = |entry: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>| match &mut load {
+                        Some((loaded, tell)) if *loaded == id => tell(entry),
+                        _ => told.for_each(entry),
+                    };
                     let written = snapshot::write(&*self.disk, &identity, writing, tell)?;
                     entries += written.0;
                     bytes += written.1;

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &Load, ui: &Ui) -> Outcome {
     }
     let Some(directory) = &args.dir else {
         let loaded = load(&args.input, Keyless::Numbered, None, ui)?;
-        let told = report(args, &loaded, Some(&loaded.table), ui);
+        let told = report(args, &loaded, loaded.table.as_ref(), ui);
         // The report may have no reader left; the exit code still tells.
         return loaded.counts.strictly(&args.input).and(told);
     };
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Load, ui: &Ui) -> Outcome {
     let loaded = fill(args, &mut keep, ui);
     // With a directory a strict load keeps all of the file or nothing, like any that fails.
     match (loaded, keep.filling) {
-        (Ok(loaded), _) => report(args, &loaded, Some(&loaded.table), ui),
+        (Ok(loaded), _) => report(args, &loaded, loaded.table.as_ref(), ui),
         (Err(failure), None) => Err(failure),
         (Err(failure), Some(filling)) => Err(filling.undo_after(failure)),
     }

@@ -257,7 +257,7 @@ pub(crate) fn expect_database(directory: &Path) -> Outcome {
 
 /// A directory that a load fills: with all of a file, or it is as it was.
 ///
-/// Rows go into a table without a checkpoint. [`publish`](Self::publish) takes one; [`undo`](Self::undo)
+/// Rows go into a table without a checkpoint, or into one that counts once it has all. [`publish`](Self::publish) takes one; [`undo`](Self::undo)
 /// takes back what was made on the way. What a process that was killed between the two has left holds no
 /// rows, and the next load takes it over.
 #[derive(Debug)]
@@ -266,6 +266,8 @@ pub(crate) struct Filling {
     folders: Folders,
     table: String,
     had_table: bool,
+    /// Whether the rows last already.
+    is_lasting: bool,
 }
 
 /// The contents of a table before a load.
@@ -297,7 +299,7 @@ impl Filling {
             }
         };
         let had_table = db.engine(table).is_some();
-        Ok(Self { db, folders, table: table.to_owned(), had_table })
+        Ok(Self { db, folders, table: table.to_owned(), had_table, is_lasting: false })
     }
 
     pub(crate) fn db(&self) -> &Db {
@@ -334,9 +336,17 @@ impl Filling {
         }))
     }
 
+    /// Notes that the rows last: they were [loaded](sapwood::BulkLoad) into a checkpoint.
+    pub(crate) fn note_lasting(&mut self) {
+        self.is_lasting = true;
+    }
+
     /// Makes the rows last.
     pub(crate) fn publish(&mut self) -> Outcome {
-        Ok(self.db.clone().close()?)
+        match self.is_lasting {
+            true => Ok(()),
+            false => Ok(self.db.clone().close()?),
+        }
     }
 
     /// [`undo`](Self::undo), and what is to be said then.

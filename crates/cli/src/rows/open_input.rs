@@ -72,6 +72,7 @@ pub(crate) fn open_any_input(input: &Input, ui: &Ui) -> Outcome<Loaded> {
 fn open_by(input: &Input, keyless: Keyless, ui: &Ui) -> Outcome<Loaded> {
     if !input.file.is_dir() {
         let TypedLoaded { db, table, schema, keys, counts } = load(input, keyless, None, ui)?;
+        let table = table.expect("memory has all rows");
         let Description { columns, .. } = Description::typed(&schema);
         return Ok(Loaded { db, table, columns, keys, counts });
     }

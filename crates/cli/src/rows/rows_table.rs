@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use sapwood::aggregate::Layout;
 use sapwood::key::{self, KeyEncode};
 use sapwood::schema::Schema;
-use sapwood::{
+use sapwood::{BulkLoad, 
     Compaction, Db, Direction, Engine, Error, HashEngineError, HashTableOptions,
     OrderedEngineError, OrderedTableOptions, Table, Transaction, TreeEngineError, TreeKind,
     TreeTableOptions,
@@ -47,17 +47,30 @@ impl NewTable<'_> {
         }
     }
 
+    /// Whether it can be [loaded](Self::load) past the memory.
+    pub(crate) fn is_bulk(&self) -> bool {
+        self.engine == EngineName::Ordered && self.memory_budget.is_none()
+    }
+
+    /// Begins to load an ordered table from entries in the order of their keys.
+    pub(crate) fn load(&self, db: &Db, name: &str) -> sapwood::Result<BulkLoad> {
+        db.bulk_load(name, self.ordered())
+    }
+
+    fn ordered(&self) -> OrderedTableOptions {
+        let mut options = OrderedTableOptions::default();
+        if let Some(budget) = self.memory_budget {
+            options = options.memory_budget(budget);
+        }
+        options = self.fields.cloned().into_iter().fold(options, OrderedTableOptions::fields);
+        self.schema.cloned().into_iter().fold(options, OrderedTableOptions::schema)
+    }
+
     pub(crate) fn make(&self, db: &Db, name: &str) -> sapwood::Result<Table> {
         let (fields, schema) = (self.fields.cloned(), self.schema.cloned());
         match self.engine {
             EngineName::Ordered => {
-                let mut options = OrderedTableOptions::default();
-                if let Some(budget) = self.memory_budget {
-                    options = options.memory_budget(budget);
-                }
-                options = fields.into_iter().fold(options, OrderedTableOptions::fields);
-                options = schema.into_iter().fold(options, OrderedTableOptions::schema);
-                db.create_ordered_table(name, options).map(Table::from)
+                db.create_ordered_table(name, self.ordered()).map(Table::from)
             }
             EngineName::Hash => {
                 let mut options = HashTableOptions::default();

@@ -1,8 +1,12 @@
 //! A file into a table of typed columns: every row is there, or named and counted.
 //!
-//! Types are those of all values: the file is read once for them, and again for its rows, which one thread reads and
-//! another puts, in the order of the file. Where the table is there already, its columns have the types.
+//! Types are those of all values: the file is read once for them, and again for its rows, which threads read and
+//! another puts, in the order of the file. Where the table is there already, its columns have the types. Rows of a new
+//! table of a directory that are named by their numbers go straight into its checkpoint.
 
+use std::iter::Peekable;
+use std::num::NonZero;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -10,7 +14,8 @@ use std::time::Instant;
 
 use sapwood::schema::{RowFormat, Schema, Type};
 use sapwood::sql::{Batch, Request, Source, SourceColumn};
-use sapwood::{Db, Engine, HashEngineError, OrderedEngineError, Table, Transaction};
+use sapwood::key::KeyEncode;
+use sapwood::{BulkLoad, Db, Engine, HashEngineError, OrderedEngineError, Table, Transaction};
 
 use crate::args::key_spec::ColumnType;
 use crate::args::rows::{CompactAt, Duplicates, EngineName, Input};
@@ -26,8 +31,8 @@ use crate::terminal::interrupt::Promise;
 use crate::terminal::stderr;
 use crate::terminal::ui::Ui;
 
-/// Batches of rows that wait to be put.
-const WAITING_MAX: usize = 8;
+/// Batches of rows of each thread that wait to be put.
+const WAITING_MAX: usize = 4;
 
 /// The number of the first row of a table.
 const FIRST_NUMBER: u64 = 1;
@@ -48,7 +53,8 @@ pub(crate) enum Keyless {
 /// A file in a table of typed columns.
 pub(crate) struct TypedLoaded {
     pub(crate) db: Db,
-    pub(crate) table: Table,
+    /// None where `--strict` refuses the rows, and nothing of them is there.
+    pub(crate) table: Option<Table>,
     pub(crate) schema: Schema,
     pub(crate) keys: KeyColumns,
     pub(crate) counts: Counts,
@@ -141,31 +147,34 @@ fn load_into(
         Some(keep) => keep.filling.as_ref().expect("it was begun").db().clone(),
         None => Db::in_memory(),
     };
-    let (table, held) = match there {
-        Some(there) => there,
-        None => {
-            let new = NewTable {
-                kind: input.kind,
-                memory_budget: input.memory_budget,
-                compact_at: keep.as_ref().and_then(|keep| keep.compact_at),
-                schema: Some(&schema),
-                ..NewTable::of(engine)
-            };
-            (new.make(&db, &input.table)?, Held::Nothing)
-        }
+    let new = NewTable {
+        kind: input.kind,
+        memory_budget: input.memory_budget,
+        compact_at: keep.as_ref().and_then(|keep| keep.compact_at),
+        schema: Some(&schema),
+        ..NewTable::of(engine)
     };
-    let transaction = table.as_tree().map(|_| db.begin()).transpose()?;
+    let is_in_order = schema.is_numbered() && schema.key_columns().is_empty();
+    let (target, held) = match there {
+        Some((table, held)) => (Target::of(table, &db)?, held),
+        None if keep.is_some() && is_in_order && new.is_bulk() => {
+            (Target::Load(new.load(&db, &input.table)?), Held::Nothing)
+        }
+        None => (Target::of(new.make(&db, &input.table)?, &db)?, Held::Nothing),
+    };
     let format = Arc::new(RowFormat::new(schema.clone()));
-    let next_number = FIRST_NUMBER + table.len_estimate() as u64;
+    let next_number = FIRST_NUMBER + target.len() as u64;
     let mut loader = Loader {
         input,
         keyless,
-        rows: Rows { table, transaction },
+        target,
+        engine: engine.engine(),
         keys: KeyColumns::of_schema(&format),
         format,
         held,
         directory: keep.as_ref().map(|keep| keep.directory),
         next_number,
+        rows_read: 0,
         counts: Counts::default(),
         complaints: Vec::new(),
         key: Vec::new(),
@@ -174,7 +183,7 @@ fn load_into(
     let read = loader.take_all(&file, ui);
     let mut counts = loader.finish(&file, read.is_ok());
     counts.elapsed = started.elapsed();
-    let Loader { rows: Rows { table, transaction }, keys, .. } = loader;
+    let Loader { target, keys, .. } = loader;
     if ui.interrupt.asked() {
         let rows = plural(counts.rows as usize, "row");
         let done = format!("{rows} had been read in {}", time(counts.elapsed));
@@ -183,8 +192,41 @@ fn load_into(
     read?;
     // What a strict load refuses is not there at all.
     let is_wanted = counts.strictly(input).is_ok();
-    transaction.filter(|_| is_wanted).map(Transaction::commit).transpose()?;
+    let table = match target {
+        Target::Table(Rows { table, transaction }) => {
+            transaction.filter(|_| is_wanted).map(Transaction::commit).transpose()?;
+            Some(table)
+        }
+        Target::Load(load) if is_wanted => {
+            let table = load.finish()?;
+            let filling = keep.and_then(|keep| keep.filling.as_mut()).expect("it is kept");
+            filling.note_lasting();
+            Some(table.into())
+        }
+        Target::Load(_) => None,
+    };
     Ok(TypedLoaded { db: db.clone(), table, schema, keys, counts })
+}
+
+/// What rows go into.
+enum Target<'a> {
+    Table(Rows<'a>),
+    Load(BulkLoad),
+}
+
+impl<'a> Target<'a> {
+    fn of(table: Table, db: &'a Db) -> Outcome<Target<'a>> {
+        let transaction = table.as_tree().map(|_| db.begin()).transpose()?;
+        Ok(Target::Table(Rows { table, transaction }))
+    }
+
+    /// Rows that are there before.
+    fn len(&self) -> usize {
+        match self {
+            Target::Table(rows) => rows.table.len_estimate(),
+            Target::Load(_) => 0,
+        }
+    }
 }
 
 /// Refuses options that do not fit each other.
@@ -402,6 +444,10 @@ struct Encoder {
 /// Rows as bytes.
 #[derive(Default)]
 struct Encoded {
+    /// How many were read.
+    count: u64,
+    /// Whether they are told by their lines in the file; else by their numbers in the batch.
+    has_lines: bool,
     /// Key and value of each, one behind the other.
     bytes: Vec<u8>,
     rows: Vec<EncodedRow>,
@@ -430,15 +476,15 @@ impl Encoder {
         Encoder { format, wanted, kinds, slots }
     }
 
-    /// Writes the rows of a batch, before which the file has so many. Keys of numbered rows end in a zero.
-    fn encode(&self, batch: &Batch, before: u64) -> Encoded {
-        let mut encoded = Encoded::default();
+    /// Writes the rows of a batch. Keys of numbered rows end in a zero.
+    fn encode(&self, batch: &Batch) -> Encoded {
+        let has_lines = batch.ids.is_some();
+        let mut encoded = Encoded { count: batch.len as u64, has_lines, ..Encoded::default() };
         let (mut key, mut value) = (Vec::new(), Vec::new());
         for row in 0..batch.len {
-            // Rows of columns are told by their numbers.
             let line = match &batch.ids {
                 Some(ids) => u64::from_le_bytes(ids.get(row).try_into().expect("a line")),
-                None => before + row as u64 + 1,
+                None => row as u64 + 1,
             };
             let cell = |column: usize| match self.slots[column] {
                 Some(slot) => batch.columns[slot].cell(row, &self.kinds[slot]),
@@ -460,13 +506,16 @@ impl Encoder {
 struct Loader<'a> {
     input: &'a Input,
     keyless: Keyless,
-    rows: Rows<'a>,
+    target: Target<'a>,
+    engine: Engine,
     format: Arc<RowFormat>,
     keys: KeyColumns,
     held: Held,
     directory: Option<&'a Path>,
     /// That of the next row. It passes those that are taken, so that each is met once.
     next_number: u64,
+    /// Of the file.
+    rows_read: u64,
     counts: Counts,
     /// Rows that are not as they should be: their lines, of which kind they are, and why.
     complaints: Vec<(u64, &'static str, String)>,
@@ -476,46 +525,55 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    /// Puts all rows, while another thread reads those behind them, and writes them as bytes.
+    /// Puts all rows in their order, while other threads read those behind them, and write them as bytes.
     fn take_all(&mut self, file: &FileSource, ui: &Ui) -> Outcome {
         let encoder = Encoder::new(Arc::clone(&self.format), file);
         let request =
             Request { columns: encoder.wanted.clone(), with_ids: true, ..Request::default() };
         let scan = file.scan(&request).map_err(Failure::Failed)?;
-        let (send, batches) = mpsc::sync_channel::<Encoded>(WAITING_MAX);
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let threads = threads.min(scan.threads_max()).max(1);
         thread::scope(|scope| {
-            let scan = &*scan;
-            let reading = scope.spawn(move || {
-                let mut rows = 0;
-                scan.work(&mut |_, batch| {
-                    let encoded = encoder.encode(batch, rows);
-                    rows += batch.len as u64;
-                    match send.send(encoded) {
-                        Ok(()) => std::ops::ControlFlow::Continue(()),
-                        // Putting has failed.
-                        Err(_) => std::ops::ControlFlow::Break(()),
-                    }
-                })
+            let (scan, encoder) = (&*scan, &encoder);
+            let mut reading = Vec::new();
+            let streams = (0..threads).map(|_| {
+                let (send, batches) = mpsc::sync_channel::<(u64, Encoded)>(WAITING_MAX);
+                reading.push(scope.spawn(move || {
+                    scan.work(&mut |number, batch| {
+                        match send.send((number, encoder.encode(batch))) {
+                            Ok(()) => ControlFlow::Continue(()),
+                            // Putting has failed.
+                            Err(_) => ControlFlow::Break(()),
+                        }
+                    })
+                }));
+                batches.into_iter()
             });
+            let streams: Vec<_> = streams.collect();
             let mut outcome = Ok(());
-            for batch in &batches {
+            for batch in InOrder::of(streams) {
                 outcome = self.take(&batch);
                 if outcome.is_err() || ui.interrupt.asked() {
                     break;
                 }
             }
-            drop(batches);
-            let read = reading.join().expect("reading does not panic");
+            let reads = reading.into_iter().map(|it| it.join().expect("reading does not panic"));
+            // All are waited for.
+            let reads: Vec<_> = reads.collect();
+            let read = reads.into_iter().collect::<Result<(), _>>();
             outcome.and(read.map_err(Failure::Failed))
         })
     }
 
     fn take(&mut self, batch: &Encoded) -> Outcome {
-        let mut refused = batch.refused.iter().peekable();
+        let before = if batch.has_lines { 0 } else { self.rows_read };
+        self.rows_read += batch.count;
+        let mut refused = batch.refused.iter().map(|(line, what)| (line + before, what)).peekable();
         let mut begin = 0;
         for &EncodedRow { line, key_end, end } in &batch.rows {
+            let line = line + before;
             while let Some((before, what)) = refused.next_if(|(before, _)| *before < line) {
-                self.refuse(*before, what.clone());
+                self.refuse(before, what.clone());
             }
             self.key.clear();
             self.key.extend_from_slice(&batch.bytes[begin..key_end]);
@@ -525,7 +583,7 @@ impl Loader<'_> {
             self.put(line)?;
         }
         for (line, what) in refused {
-            self.refuse(*line, what.clone());
+            self.refuse(line, what.clone());
         }
         Ok(())
     }
@@ -533,14 +591,20 @@ impl Loader<'_> {
     /// Puts the row that was encoded.
     fn put(&mut self, line: u64) -> Outcome {
         let duplicates = self.input.duplicates;
-        let put = match self.format.schema().is_numbered() {
-            true => {
-                let next = &mut self.next_number;
-                let put = rows_table::put_numbered(&self.rows, &mut self.key, &self.value, next);
+        let next = &mut self.next_number;
+        let put = match &mut self.target {
+            Target::Table(rows) if self.format.schema().is_numbered() => {
+                let put = rows_table::put_numbered(rows, &mut self.key, &self.value, next);
                 *next += 1;
                 put
             }
-            false => rows_table::put(&self.rows, &self.key, &self.value, duplicates),
+            Target::Table(rows) => rows_table::put(rows, &self.key, &self.value, duplicates),
+            Target::Load(load) => {
+                self.key.clear();
+                next.encode_to(&mut self.key);
+                *next += 1;
+                load.push(&self.key, &self.value).map(|()| Put::New)
+            }
         };
         match put {
             Ok(Put::New) => self.counts.rows += 1,
@@ -584,7 +648,7 @@ impl Loader<'_> {
 
     fn stopped(&self, line: u64, error: &sapwood::Error) -> Failure {
         let options: &[&str] = match self.directory {
-            None if self.rows.table.engine() == Engine::Hash => &["--memory-budget", "--dir"],
+            None if self.engine == Engine::Hash => &["--memory-budget", "--dir"],
             _ => &["--memory-budget"],
         };
         let why = out_of_memory(error, options).unwrap_or_else(|| words(error));
@@ -615,12 +679,34 @@ impl Loader<'_> {
             if self.keyless == Keyless::Numbered {
                 ways.push("no --key");
             }
-            if self.rows.table.engine() != Engine::Hash {
+            if self.engine != Engine::Hash {
                 ways.push("--duplicates all");
             }
             self.counts.warn(self.input.duplicates, self.held, &ways);
         }
         self.counts.clone()
+    }
+}
+
+/// The batches of several streams in the order of their numbers, which ascend in each.
+struct InOrder<S: Iterator<Item = (u64, Encoded)>> {
+    streams: Vec<Peekable<S>>,
+}
+
+impl<S: Iterator<Item = (u64, Encoded)>> InOrder<S> {
+    fn of(streams: Vec<S>) -> Self {
+        InOrder { streams: streams.into_iter().map(Iterator::peekable).collect() }
+    }
+}
+
+impl<S: Iterator<Item = (u64, Encoded)>> Iterator for InOrder<S> {
+    type Item = Encoded;
+
+    fn next(&mut self) -> Option<Encoded> {
+        let heads = self.streams.iter_mut().enumerate();
+        let heads = heads.filter_map(|(at, stream)| Some((stream.peek()?.0, at)));
+        let (_, least) = heads.min()?;
+        self.streams[least].next().map(|(_, batch)| batch)
     }
 }
 

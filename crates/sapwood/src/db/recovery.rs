@@ -473,7 +473,9 @@ fn entries(
     directory: &Directory,
     db_options: &DbOptions,
 ) -> Entries {
-    let Some(source) = source else { return Entries::Memory(map) };
+    if source.is_none() {
+        return Entries::Memory(map);
+    }
     let (table, threads) = ((Arc::clone(name), options.clone()), db_options.recovery_threads);
     Entries::Stored(Arc::new(Stored::new(table, source, map, directory.log_path(), threads)))
 }

@@ -22,10 +22,10 @@ mod changes;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZero;
-use std::ops::{Bound, ControlFlow};
+use std::ops::{Bound, ControlFlow, Range};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
 use sapwood_chunkmap::ChunkMap;
@@ -52,21 +52,22 @@ pub(crate) struct Source {
     snapshot: Snapshot,
     /// By block.
     changes: BTreeMap<usize, Changes>,
+    /// Of each block.
+    is_loaded: Box<[AtomicBool]>,
 }
 
 /// A table in its snapshot.
 pub(crate) struct Stored {
     name: Arc<str>,
     options: OrderedTableOptions,
-    source: Source,
+    /// Unset while the table is [being loaded](crate::BulkLoad).
+    source: OnceLock<Source>,
     /// Of the log, for messages.
     path: PathBuf,
     /// That read all entries into memory.
     threads: Option<NonZero<usize>>,
     /// The entries of blocks that are in memory.
     map: Arc<ChunkMap>,
-    /// Of each block.
-    is_loaded: Box<[AtomicBool]>,
     /// Set once all are.
     is_all_loaded: AtomicBool,
     /// Held while blocks are loaded: what the snapshot has of all others.
@@ -85,7 +86,19 @@ pub(crate) enum Place<'s> {
 
 impl Source {
     pub(crate) fn new(snapshot: Snapshot) -> Source {
-        Source { snapshot, changes: BTreeMap::new() }
+        let is_loaded = (0..snapshot.blocks()).map(|_| AtomicBool::new(false)).collect();
+        Source { snapshot, changes: BTreeMap::new(), is_loaded }
+    }
+
+    fn is_loaded(&self, number: usize) -> bool {
+        self.is_loaded[number].load(Ordering::Acquire)
+    }
+
+    fn totals(&self) -> Totals {
+        let (key_bytes, value_bytes) = self.snapshot.entry_bytes();
+        let [entries, key_bytes, value_bytes] =
+            [self.snapshot.entries(), key_bytes, value_bytes].map(|number| number as i64);
+        Totals { entries, key_bytes, value_bytes }
     }
 
     /// Notes a change that the log has behind those before.
@@ -111,56 +124,83 @@ impl Source {
         };
         (begin, end)
     }
+
+    /// The blocks that may have entries within bounds, or none.
+    fn blocks(&self, begin: Bound<&[u8]>, end: Bound<&[u8]>) -> Range<usize> {
+        let first = match begin {
+            Bound::Included(key) | Bound::Excluded(key) => self.block_of(key),
+            Bound::Unbounded => 0,
+        };
+        let limit = match end {
+            Bound::Included(key) | Bound::Excluded(key) => self.block_of(key) + 1,
+            Bound::Unbounded => self.is_loaded.len(),
+        };
+        first..limit.max(first)
+    }
 }
 
 impl Stored {
-    /// A table whose entries are brought into a map that is empty.
+    /// A table whose entries are brought into a map that is empty. Without a source it is being loaded, until it
+    /// is [given](Self::fill) one.
     pub(crate) fn new(
         (name, options): (Arc<str>, OrderedTableOptions),
-        source: Source,
+        source: Option<Source>,
         map: Arc<ChunkMap>,
         path: PathBuf,
         threads: Option<NonZero<usize>>,
     ) -> Stored {
-        let (key_bytes, value_bytes) = source.snapshot.entry_bytes();
-        let [entries, key_bytes, value_bytes] =
-            [source.snapshot.entries(), key_bytes, value_bytes].map(|number| number as i64);
-        Stored {
+        let stored = Stored {
             name,
             options,
             path,
             threads,
             map,
-            is_loaded: (0..source.snapshot.blocks()).map(|_| AtomicBool::new(false)).collect(),
+            source: OnceLock::new(),
             is_all_loaded: AtomicBool::new(false),
-            loading: Mutex::new(Totals { entries, key_bytes, value_bytes }),
+            loading: Mutex::default(),
             last: Mutex::default(),
             blocks_read: AtomicUsize::new(0),
-            source,
+        };
+        if let Some(source) = source {
+            stored.fill(source);
         }
+        stored
+    }
+
+    /// Gives a table what it was loaded with.
+    pub(crate) fn fill(&self, source: Source) {
+        let mut in_place = lock(&self.loading);
+        *in_place = source.totals();
+        let is_empty = source.is_loaded.is_empty();
+        assert!(self.source.set(source).is_ok(), "a table is filled once");
+        self.is_all_loaded.store(is_empty, Ordering::Release);
+    }
+
+    /// # Errors
+    /// [`Error::Loading`].
+    fn source(&self) -> Result<&Source> {
+        self.source.get().ok_or_else(|| Error::Loading { name: self.name.to_string() })
     }
 
     /// Whether some entries are in the snapshot alone, and few of them were asked for.
     pub(super) fn is_in_place(&self) -> bool {
         // Relaxed: it decides what is faster, and no more.
         let read = self.blocks_read.load(Ordering::Relaxed);
-        !self.is_all_loaded() && read <= READ_IN_PLACE_MAX * self.is_loaded.len()
+        let blocks = self.source.get().map_or(0, |source| source.is_loaded.len());
+        !self.is_all_loaded() && read <= READ_IN_PLACE_MAX * blocks
     }
 
     fn is_all_loaded(&self) -> bool {
         self.is_all_loaded.load(Ordering::Acquire)
     }
 
-    fn is_loaded(&self, number: usize) -> bool {
-        self.is_loaded[number].load(Ordering::Acquire)
-    }
-
     pub(super) fn len(&self) -> Result<usize> {
         if self.is_all_loaded() {
             return Ok(self.map.len());
         }
+        let source = self.source()?;
         let in_place = lock(&self.loading);
-        let entries = self.in_place(*in_place)?.entries + self.map.len() as i64;
+        let entries = self.in_place(source, *in_place)?.entries + self.map.len() as i64;
         Ok(usize::try_from(entries).unwrap_or(0))
     }
 
@@ -170,22 +210,23 @@ impl Stored {
     }
 
     /// What blocks in place have with the changes of their keys.
-    fn in_place(&self, snapshot: Totals) -> Result<Totals> {
-        let changes = self.source.changes.iter().filter(|(number, _)| !self.is_loaded(**number));
-        changes
-            .map(|(number, _)| self.difference(*number))
+    fn in_place(&self, source: &Source, snapshot: Totals) -> Result<Totals> {
+        let in_place = source.changes.keys().filter(|number| !source.is_loaded(**number));
+        in_place
+            .map(|number| self.difference(source, *number))
             .try_fold(snapshot, |totals, difference| Ok(totals.plus(difference?)))
     }
 
     /// What the changes of its keys add to what a block has.
-    fn difference(&self, number: usize) -> Result<Totals> {
-        let Some(changes) = self.source.changes.get(&number) else { return Ok(Totals::default()) };
-        changes.difference(|| self.read(number), |counted| self.named(counted))
+    fn difference(&self, source: &Source, number: usize) -> Result<Totals> {
+        let Some(changes) = source.changes.get(&number) else { return Ok(Totals::default()) };
+        changes.difference(|| self.read(source, number), |counted| self.named(counted))
     }
 
     pub(super) fn stats(&self) -> OrderedStats {
         let in_place = lock(&self.loading);
-        let totals = self.in_place(*in_place).unwrap_or(*in_place);
+        let totals = self.source().and_then(|source| self.in_place(source, *in_place));
+        let totals = totals.unwrap_or(*in_place);
         let mut stats = self.map.stats();
         if stats.entries == 0 && totals.entries > 0 {
             stats = OrderedStats::default();
@@ -209,37 +250,38 @@ impl Stored {
     }
 
     /// A block, which is kept until another is read.
-    fn block(&self, number: usize) -> Result<Arc<Block>> {
+    fn block(&self, source: &Source, number: usize) -> Result<Arc<Block>> {
         let last =
             lock(&self.last).as_ref().filter(|block| block.number() == number).map(Arc::clone);
         if let Some(block) = last {
             return Ok(block);
         }
         self.blocks_read.fetch_add(1, Ordering::Relaxed);
-        let block = self.read(number)?;
+        let block = self.read(source, number)?;
         *lock(&self.last) = Some(Arc::clone(&block));
         Ok(block)
     }
 
-    fn read(&self, number: usize) -> Result<Arc<Block>> {
-        self.named(self.source.snapshot.block(number)).map(Arc::new)
+    fn read(&self, source: &Source, number: usize) -> Result<Arc<Block>> {
+        self.named(source.snapshot.block(number)).map(Arc::new)
     }
 
-    fn place(&self, number: usize) -> Result<Place<'_>> {
-        match self.is_loaded(number) {
+    fn place<'s>(&self, source: &'s Source, number: usize) -> Result<Place<'s>> {
+        match source.is_loaded(number) {
             true => Ok(Place::InMemory),
             false => {
-                let block = self.block(number)?;
-                Ok(Place::InPlace(block, self.source.changes.get(&number)))
+                let block = self.block(source, number)?;
+                Ok(Place::InPlace(block, source.changes.get(&number)))
             }
         }
     }
 
     /// As [`place`](Self::place), to be read once and as a whole: the block is not kept, and does not count.
     pub(crate) fn place_to_scan(&self, number: usize) -> Result<Place<'_>> {
-        match self.is_loaded(number) {
+        let source = self.source()?;
+        match source.is_loaded(number) {
             true => Ok(Place::InMemory),
-            false => Ok(Place::InPlace(self.read(number)?, self.source.changes.get(&number))),
+            false => Ok(Place::InPlace(self.read(source, number)?, source.changes.get(&number))),
         }
     }
 
@@ -251,7 +293,8 @@ impl Stored {
         if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
             return Err(self.refused(OrderedEngineError::KeyLength { len: key.len() }));
         }
-        let Place::InPlace(block, changes) = self.place(self.source.block_of(key))? else {
+        let source = self.source()?;
+        let Place::InPlace(block, changes) = self.place(source, source.block_of(key))? else {
             return self.map.get_with(key, read).map_err(|cause| self.refused(cause));
         };
         if let Some(Ok(value)) = changes.map(|changes| changes.value(key, &block)) {
@@ -273,14 +316,19 @@ impl Stored {
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         let (begin, end) = range.bounds();
-        let blocks = self.blocks(begin, end);
+        if self.is_all_loaded() {
+            let scanned = self.map.scan((begin, end), direction, visit);
+            return scanned.map_err(|cause| self.refused(cause));
+        }
+        let source = self.source()?;
+        let blocks = source.blocks(begin, end);
         for at in 0..blocks.len() {
             let number = match direction {
                 Direction::Ascending => blocks.start + at,
                 Direction::Descending => blocks.end - 1 - at,
             };
             let bounds = (begin, end);
-            let flow = match self.place(number)? {
+            let flow = match self.place(source, number)? {
                 Place::InMemory => self.scan_loaded(number, bounds, direction, &mut visit)?,
                 Place::InPlace(block, changes) => {
                     self.named(scan_block(&block, changes, bounds, direction, &mut visit))?
@@ -301,7 +349,7 @@ impl Stored {
         direction: Direction,
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        let (first, limit) = self.source.bounds(number);
+        let (first, limit) = self.source()?.bounds(number);
         // The outer blocks alone have keys beyond the bounds.
         let begin = match (begin, first) {
             (Bound::Included(begin) | Bound::Excluded(begin), Bound::Included(first))
@@ -324,17 +372,9 @@ impl Stored {
         self.map.scan((begin, end), direction, visit).map_err(|cause| self.refused(cause))
     }
 
-    /// The blocks that have entries within bounds, or none.
-    pub(crate) fn blocks(&self, begin: Bound<&[u8]>, end: Bound<&[u8]>) -> std::ops::Range<usize> {
-        let first = match begin {
-            Bound::Included(key) | Bound::Excluded(key) => self.source.block_of(key),
-            Bound::Unbounded => 0,
-        };
-        let limit = match end {
-            Bound::Included(key) | Bound::Excluded(key) => self.source.block_of(key) + 1,
-            Bound::Unbounded => self.is_loaded.len(),
-        };
-        first..limit.max(first)
+    /// The blocks that may have entries within bounds, or none.
+    pub(crate) fn blocks(&self, begin: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<Range<usize>> {
+        Ok(self.source()?.blocks(begin, end))
     }
 
     /// The map, once it has the entries of the block that a key belongs to.
@@ -342,11 +382,12 @@ impl Stored {
         if self.is_all_loaded() {
             return Ok(&self.map);
         }
-        let number = self.source.block_of(key);
-        if !self.is_loaded(number) {
+        let source = self.source()?;
+        let number = source.block_of(key);
+        if !source.is_loaded(number) {
             let mut in_place = lock(&self.loading);
-            if !self.is_loaded(number) {
-                *in_place = in_place.minus(self.load(number)?);
+            if !source.is_loaded(number) {
+                *in_place = in_place.minus(self.load(source, number)?);
             }
         }
         Ok(&self.map)
@@ -378,6 +419,7 @@ impl Stored {
 
     #[cold]
     fn load_all(&self) -> Result<&ChunkMap> {
+        let source = self.source()?;
         let mut in_place = lock(&self.loading);
         if self.is_all_loaded() {
             return Ok(&self.map);
@@ -388,20 +430,20 @@ impl Stored {
             loop {
                 // Relaxed: each number is taken once, and that is all it says.
                 let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= self.is_loaded.len() {
+                if number >= source.is_loaded.len() {
                     return (loaded, Ok(()));
                 }
-                if self.is_loaded(number) {
+                if source.is_loaded(number) {
                     continue;
                 }
-                match self.load(number) {
+                match self.load(source, number) {
                     Ok(totals) => loaded = loaded.plus(totals),
                     Err(error) => return (loaded, Err(error)),
                 }
             }
         };
         let there = || thread::available_parallelism().map_or(1, NonZero::get);
-        let threads = self.threads.map_or_else(there, NonZero::get).min(self.is_loaded.len());
+        let threads = self.threads.map_or_else(there, NonZero::get).min(source.is_loaded.len());
         let (loaded, done) = thread::scope(|scope| {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(load)).collect();
             let mine = load();
@@ -416,8 +458,8 @@ impl Stored {
     }
 
     /// Brings a block into memory; what the snapshot has of it. The caller holds `loading`, and the block is not there.
-    fn load(&self, number: usize) -> Result<Totals> {
-        let (block, changes) = (self.read(number)?, self.source.changes.get(&number));
+    fn load(&self, source: &Source, number: usize) -> Result<Totals> {
+        let (block, changes) = (self.read(source, number)?, source.changes.get(&number));
         // All is read before anything is put: a block that is damaged is as it was.
         let (mut bytes, mut ends, mut loaded) = (Vec::new(), Vec::new(), Totals::default());
         let all = (Bound::Unbounded, Bound::Unbounded);
@@ -430,7 +472,7 @@ impl Stored {
             ControlFlow::<()>::Continue(())
         });
         let _all_were_read = self.named(read)?;
-        let difference = self.difference(number)?;
+        let difference = self.difference(source, number)?;
         let mut begin = 0;
         for ends in ends.chunks(2 * PUT_TOGETHER) {
             let entries = ends.chunks_exact(2).map(|ends| {
@@ -441,7 +483,7 @@ impl Stored {
             let entries: Vec<(&[u8], &[u8])> = entries.collect();
             self.map.load_many(&entries).map_err(|stopped| self.refused(stopped.error))?;
         }
-        self.is_loaded[number].store(true, Ordering::Release);
+        source.is_loaded[number].store(true, Ordering::Release);
         Ok(loaded.minus(difference))
     }
 }

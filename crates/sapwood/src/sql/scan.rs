@@ -95,7 +95,7 @@ fn in_parts(table: &Table, begin: Vec<u8>, limit: Option<Vec<u8>>) -> Result<Vec
     let points = match table {
         Table::Ordered(table) => match table.in_place() {
             Some(stored) => {
-                let blocks = stored.blocks(bounds.0, bounds.1);
+                let blocks = stored.blocks(bounds.0, bounds.1)?;
                 return Ok(blocks.map(Part::Block).collect());
             }
             None => table.map()?.split_points(bounds, PARTS).keys,

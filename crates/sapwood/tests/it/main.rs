@@ -4,6 +4,7 @@ mod aggregate;
 mod aggregate_writers;
 mod backup;
 mod beside;
+mod bulk_load;
 mod crashes;
 mod db;
 mod directory;
