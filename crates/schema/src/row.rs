@@ -187,10 +187,26 @@ impl RowFormat {
         if self.schema.is_numbered() {
             number.expect("rows of this schema are numbered").encode_to(key);
         }
+        if !self.encode_value::<2>(cell, value)? {
+            let is_written = self.encode_value::<4>(cell, value)?;
+            debug_assert!(is_written, "no value is as long");
+        }
+        Ok(())
+    }
+
+    /// Writes the columns that are not in the key, with ends of so many bytes; false if that is too few.
+    #[inline]
+    fn encode_value<'c, const WIDTH: usize>(
+        &self,
+        cell: &impl Fn(usize) -> Cell<'c>,
+        value: &mut Vec<u8>,
+    ) -> Result<bool> {
         let format = self.versions.last().expect("there is a first version");
+        let ends = format.texts.saturating_sub(1);
+        let begin = format.ends + ends * WIDTH;
         value.clear();
-        value.resize(format.ends, 0);
-        let mut all = 0;
+        value.resize(begin, 0);
+        value[0] = self.schema.version() | if WIDTH == 4 { WIDE_ENDS } else { 0 };
         for (column, place) in format.places.iter().enumerate() {
             match (place, cell_at(place, column, cell)) {
                 (Place::Absent, _) => {}
@@ -203,30 +219,21 @@ impl RowFormat {
                     write_cell(&cell, kind, &mut value[*offset..])
                         .map_err(|what| self.refused(column, what))?;
                 }
-                (Place::Text { .. }, Cell::Bytes(bytes)) => all += bytes.len(),
+                (Place::Text { .. }, Cell::Bytes(bytes)) => value.extend_from_slice(&bytes),
                 (place, cell) => unreachable!("{cell:?} does not lie at {place:?}"),
             }
-        }
-        let is_wide = all > usize::from(u16::MAX);
-        value[0] = self.schema.version() | if is_wide { WIDE_ENDS } else { 0 };
-        let texts = format.places.iter().enumerate();
-        let texts = texts.filter(|(_, place)| matches!(place, Place::Text { .. }));
-        let mut end = 0;
-        for (column, _) in texts.clone().take(format.texts.saturating_sub(1)) {
-            if let Cell::Bytes(bytes) = cell(column) {
-                end += bytes.len();
-            }
-            match is_wide {
-                true => value.extend_from_slice(&(end as u32).to_le_bytes()),
-                false => value.extend_from_slice(&(end as u16).to_le_bytes()),
+            if let Place::Text { index, .. } = place {
+                let end = (value.len() - begin) as u64;
+                if end >> (8 * WIDTH) > 0 {
+                    return Ok(false);
+                }
+                if *index < ends {
+                    let at = format.ends + index * WIDTH;
+                    value[at..at + WIDTH].copy_from_slice(&end.to_le_bytes()[..WIDTH]);
+                }
             }
         }
-        for (column, _) in texts {
-            if let Cell::Bytes(bytes) = cell(column) {
-                value.extend_from_slice(&bytes);
-            }
-        }
-        Ok(())
+        Ok(true)
     }
 
     /// Writes values of the first columns of the key: all of them make the key of a row (but for its number),
@@ -643,6 +650,26 @@ fn number_of(cell: &Cell<'_>, kind: &Type) -> std::result::Result<i128, String> 
 /// Writes a cell of fixed width at the beginning of `out`.
 #[inline]
 fn write_cell(cell: &Cell<'_>, kind: &Type, out: &mut [u8]) -> std::result::Result<(), String> {
+    // The most, without numbers of 128 bits.
+    match (cell, kind) {
+        (&Cell::Int(number), Type::Int(16)) => {
+            if let Ok(number) = i16::try_from(number) {
+                out[..2].copy_from_slice(&number.to_le_bytes());
+                return Ok(());
+            }
+        }
+        (&Cell::Int(number), Type::Int(32)) => {
+            if let Ok(number) = i32::try_from(number) {
+                out[..4].copy_from_slice(&number.to_le_bytes());
+                return Ok(());
+            }
+        }
+        (Cell::Int(number), Type::Int(64) | Type::Timestamp(_)) => {
+            out[..8].copy_from_slice(&number.to_le_bytes());
+            return Ok(());
+        }
+        _ => {}
+    }
     match (cell, kind) {
         (Cell::Float(value), Type::F32) => {
             out[..4].copy_from_slice(&(*value as f32).to_le_bytes());

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use sapwood::aggregate::Layout;
 use sapwood::key::{self, KeyEncode};
 use sapwood::schema::Schema;
-use sapwood::{BulkLoad, 
-    Compaction, Db, Direction, Engine, Error, HashEngineError, HashTableOptions,
+use sapwood::{
+    BulkLoad, Compaction, Db, Direction, Engine, Error, HashEngineError, HashTableOptions,
     OrderedEngineError, OrderedTableOptions, Table, Transaction, TreeEngineError, TreeKind,
     TreeTableOptions,
 };
@@ -69,9 +69,7 @@ impl NewTable<'_> {
     pub(crate) fn make(&self, db: &Db, name: &str) -> sapwood::Result<Table> {
         let (fields, schema) = (self.fields.cloned(), self.schema.cloned());
         match self.engine {
-            EngineName::Ordered => {
-                db.create_ordered_table(name, self.ordered()).map(Table::from)
-            }
+            EngineName::Ordered => db.create_ordered_table(name, self.ordered()).map(Table::from),
             EngineName::Hash => {
                 let mut options = HashTableOptions::default();
                 if let Some(budget) = self.memory_budget {

@@ -12,9 +12,9 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Instant;
 
+use sapwood::key::KeyEncode;
 use sapwood::schema::{RowFormat, Schema, Type};
 use sapwood::sql::{Batch, Request, Source, SourceColumn};
-use sapwood::key::KeyEncode;
 use sapwood::{BulkLoad, Db, Engine, HashEngineError, OrderedEngineError, Table, Transaction};
 
 use crate::args::key_spec::ColumnType;

@@ -109,9 +109,9 @@ fn look_at(
         let split = splitter.split(&block, from, &mut fields);
         split.map_err(|refused| said(input, &block, place, 0, &refused))?;
         let wanted = fields.len().min(rows_max - rows);
+        let texts = fields.texts(&block);
         for (slot, look) in looks.iter_mut().enumerate() {
-            for text in fields.column(&block, slot, 0..wanted) {
-                let text = std::str::from_utf8(text).expect("others were left out");
+            for text in texts.column(slot, 0..wanted) {
                 look.field(text, options.na.as_deref());
             }
         }

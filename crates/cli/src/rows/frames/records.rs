@@ -233,6 +233,40 @@ impl Splitter {
     }
 }
 
+/// The fields of a block, those of records that are none left out.
+pub(super) struct Texts<'b> {
+    fields: &'b Fields,
+    block: &'b [u8],
+    block_text: Option<&'b str>,
+    beside_text: Option<&'b str>,
+}
+
+impl<'b> Texts<'b> {
+    /// The fields of some records that stand at a place among those wanted.
+    pub(super) fn column(
+        &self,
+        slot: usize,
+        records: Range<usize>,
+    ) -> impl ExactSizeIterator<Item = &'b str> {
+        let Texts { fields, block, .. } = *self;
+        let spans = &fields.spans[records.start * fields.wanted..records.end * fields.wanted];
+        spans.chunks_exact(fields.wanted).map(move |spans| {
+            let Span { begin, end } = spans[slot];
+            let (begin, end) = (begin as usize, end as usize);
+            let text = match begin.checked_sub(block.len()) {
+                Some(begin) if end > block.len() => {
+                    self.beside_text.and_then(|text| text.get(begin..end - block.len()))
+                }
+                _ => self.block_text.and_then(|text| text.get(begin..end)),
+            };
+            text.unwrap_or_else(|| {
+                let bytes = bytes(block, &fields.beside, spans[slot]);
+                std::str::from_utf8(bytes).expect("others were left out")
+            })
+        })
+    }
+}
+
 #[inline]
 fn bytes<'b>(block: &'b [u8], beside: &'b [u8], span: Span) -> &'b [u8] {
     let (begin, end) = (span.begin as usize, span.end as usize);
@@ -257,6 +291,17 @@ impl Fields {
     ) -> impl ExactSizeIterator<Item = &'b [u8]> {
         let spans = &self.spans[records.start * self.wanted..records.end * self.wanted];
         spans.chunks_exact(self.wanted).map(move |spans| bytes(block, &self.beside, spans[slot]))
+    }
+
+    /// The same as text. Blocks are checked as a whole, which is faster.
+    pub(super) fn texts<'b>(&'b self, block: &'b [u8]) -> Texts<'b> {
+        let as_text = |bytes: &'b [u8]| std::str::from_utf8(bytes).ok();
+        Texts {
+            fields: self,
+            block,
+            block_text: as_text(block),
+            beside_text: as_text(&self.beside),
+        }
     }
 
     /// Leaves records out; their numbers go up.
