@@ -5,16 +5,14 @@
 //! ```
 
 use std::mem;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use sapwood_wal::TableId;
-
-use crate::db_log::DbLog;
-use crate::ordered_table::{Source, Stored};
+use crate::db::ToLoad;
+use crate::ordered_table::Source;
 use crate::{
-    Db, Error, KEY_BYTES_MAX, LogError, OrderedEngineError, OrderedTable, Result, VALUE_BYTES_MAX,
+    Db, Error, KEY_BYTES_MAX, LogError, OrderedEngineError, OrderedTable, OrderedTableOptions,
+    Result, VALUE_BYTES_MAX,
 };
 
 /// Bytes and entries that are handed over together.
@@ -72,31 +70,46 @@ impl Batch {
     }
 }
 
-impl BulkLoad {
-    pub(crate) fn of_puts(db: Db, table: OrderedTable) -> BulkLoad {
-        BulkLoad::begin(db, table, To::Puts)
-    }
-
-    fn begin(db: Db, table: OrderedTable, to: To) -> BulkLoad {
-        let (last, batch) = (Vec::new(), Batch::default());
-        BulkLoad { db, table, last, batch, to, is_finished: false }
-    }
-
-    pub(crate) fn of_checkpoint(
-        db: Db,
-        table: OrderedTable,
-        log: Arc<DbLog>,
-        id: TableId,
-        stored: Arc<Stored>,
-    ) -> BulkLoad {
-        let (sender, batches) = sync_channel(WAITING);
-        let write = move || {
-            let loaded = |snapshot| stored.fill(Source::new(snapshot));
-            log.load(id, |entry| tell(&batches, entry), loaded)
+impl Db {
+    /// Makes a table that is loaded from entries in the order of their keys, each key once: straight into a checkpoint,
+    /// without a log and without memory for them, about as fast as the disk takes them. Until the load is
+    /// [finished](BulkLoad::finish), the table answers [`Error::Loading`], and checkpoints of the database wait; a load
+    /// that is dropped before leaves no table. A table in memory, or with a memory budget, is loaded by puts.
+    ///
+    /// # Errors
+    /// As of [`create_ordered_table`](Self::create_ordered_table).
+    ///
+    /// ```
+    /// use sapwood::{Db, OrderedTableOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open(directory.path())?;
+    /// let mut load = db.bulk_load("squares", OrderedTableOptions::default())?;
+    /// for number in 0..100_000_u64 {
+    ///     load.push(number.to_be_bytes(), (number * number).to_le_bytes())?;
+    /// }
+    /// let squares = load.finish()?; // It survives power loss from here on.
+    /// assert_eq!(squares.len()?, 100_000);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn bulk_load(&self, name: &str, options: OrderedTableOptions) -> Result<BulkLoad> {
+        let (table, to) = match self.create_to_load(name, &options)? {
+            None => (self.create_ordered_table(name, options)?, To::Puts),
+            Some(ToLoad { table, log, id, stored }) => {
+                let (sender, batches) = sync_channel(WAITING);
+                let write = move || {
+                    let loaded = |snapshot| stored.fill(Source::new(snapshot));
+                    log.load(id, |entry| tell(&batches, entry), loaded)
+                };
+                (table, To::Checkpoint(sender, thread::spawn(write)))
+            }
         };
-        BulkLoad::begin(db, table, To::Checkpoint(sender, thread::spawn(write)))
+        let (db, last, batch) = (self.clone(), Vec::new(), Batch::default());
+        Ok(BulkLoad { db, table, last, batch, to, is_finished: false })
     }
+}
 
+impl BulkLoad {
     /// Takes the next entry.
     ///
     /// # Errors

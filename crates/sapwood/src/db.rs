@@ -45,6 +45,7 @@ use trees::Trees;
 pub use check::{CheckedTable, DbCheck};
 pub use checkpoints::StoredCheckpoint;
 pub use inspection::TreePool;
+pub(crate) use ordered_tables::ToLoad;
 pub use problem::Problem;
 pub use salvage::{Salvage, SalvagedTable};
 pub use stats::DbStats;
@@ -226,10 +227,11 @@ impl Db {
     /// [`Error::ReadOnly`]. The writer does not wait for readers. While one opens the directory it keeps the files of
     /// the log that the reader may need; a reader that is killed stands in no way.
     ///
-    /// What it takes: an ordered table that has not changed since its checkpoint is read where it lies: gets, scans and
-    /// [statements](Self::sql) read the blocks that they need, and whatever else is first asked for, as neighbours and
-    /// queries, reads all of it into memory. One that has changed is read into memory at once, and so are, since a
-    /// writer changes their heap in place, all tree tables. What is damaged is told by what reads it. Hash tables are opened when they are first asked for, and keep the changes since their newest checkpoint
+    /// What it takes: an ordered table is read where it lies, in its checkpoint, with what the log has of it since: gets,
+    /// scans and [statements](Self::sql) read the blocks that they need, and whatever else is first asked for, as
+    /// neighbours and queries, reads all of it into memory. One that has changed in more bytes than it had is read into
+    /// memory at once, and so are, since a writer changes their heap in place, all tree tables. What is damaged is told
+    /// by what reads it. Hash tables are opened when they are first asked for, and keep the changes since their newest checkpoint
     /// in memory, beyond their memory budget where they have to; their files, where the writer gives them up, take
     /// room on the disk until the reader is closed. A writer that goes back to an earlier checkpoint of a hash table
     /// ([`hash_table_at`](Self::hash_table_at)) leaves readers what they have.

@@ -19,7 +19,6 @@ mod kept;
 mod rollups;
 mod trees;
 
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -29,12 +28,11 @@ use std::time::{Duration, Instant};
 use sapwood_chunkmap::ChunkMap;
 use sapwood_disk::Disk;
 use sapwood_rollup::Rollup;
-use sapwood_wal::{Contents, Cut, Recovery, Snapshot, TableId, Wal};
+use sapwood_wal::{Contents, Recovery, Snapshot, TableId, Wal};
 
 use crate::directory::{self, Directory};
 use crate::formats::FormatsCell;
-use crate::ordered_table::Entries;
-use crate::{DbOptions, Direction, Error, LogError, OrderedTableOptions, Result};
+use crate::{DbOptions, Error, LogError, OrderedTableOptions, Result};
 
 pub use changes::{Changes, Lasting};
 pub(crate) use description::Description;
@@ -84,6 +82,12 @@ const LEFT_PART: u64 = 256;
 /// Bytes of the log's files that may be left then, in any case and by those of a checkpoint.
 const LEFT_FILES_MIN: u64 = 16 << 20;
 const LEFT_FILES_PART: u64 = 8;
+
+/// Where the entries of an ordered table are.
+pub(crate) trait LoggedEntries {
+    /// What checkpoints write of them.
+    fn contents(&self, formats: &FormatsCell) -> Contents;
+}
 
 /// The log, and the thread that writes its checkpoints.
 #[derive(Debug)]
@@ -146,30 +150,30 @@ impl DbLog {
     }
 
     /// Lets an ordered table that the log told tell its changes. The map has all entries, or is to have them.
-    pub(crate) fn open_ordered(
+    pub(crate) fn open_ordered<E: LoggedEntries>(
         self: &Arc<DbLog>,
         id: TableId,
         map: ChunkMap,
-        entries: impl FnOnce(Arc<ChunkMap>) -> Entries,
-    ) -> (Entries, FormatsCell, Kept) {
+        entries: impl FnOnce(Arc<ChunkMap>) -> E,
+    ) -> (E, FormatsCell, Kept) {
         let (entries, formats) = (entries(self.journaled(id, map)), FormatsCell::default());
-        self.wal.adopt(id, contents(&entries, &formats));
+        self.wal.adopt(id, entries.contents(&formats));
         (entries, formats, Kept::logged(self, id))
     }
 
     /// Notes an ordered table that is made.
-    pub(crate) fn create_ordered(
+    pub(crate) fn create_ordered<E: LoggedEntries>(
         self: &Arc<DbLog>,
         name: &Arc<str>,
         options: &OrderedTableOptions,
-        entries: impl FnOnce(Arc<ChunkMap>) -> Entries,
-    ) -> Result<(TableId, Entries, FormatsCell, Kept)> {
+        entries: impl FnOnce(Arc<ChunkMap>) -> E,
+    ) -> Result<(TableId, E, FormatsCell, Kept)> {
         let map = options.new_map(name)?;
         let id = self.wal.reserve();
         let entries = entries(self.journaled(id, map));
         let formats = FormatsCell::default();
         let description = Description::Ordered(options.clone()).encode();
-        let contents = contents(&entries, &formats);
+        let contents = entries.contents(&formats);
         let made = self.wal.create_table(id, name, description.as_bytes(), contents);
         made.map_err(|cause| self.named(cause))?;
         Ok((id, entries, formats, Kept::logged(self, id)))
@@ -332,39 +336,6 @@ pub(crate) fn disk_to_read(directory: &Directory) -> Result<Option<Arc<dyn Disk>
     match Wal::is_on(&*disk) {
         Ok(is_there) => Ok(is_there.then_some(disk)),
         Err(cause) => Err(Error::Log { path: directory.log_path(), cause }),
-    }
-}
-
-/// What a checkpoint writes of an ordered table.
-#[derive(Debug)]
-struct OrderedEntries {
-    entries: Entries,
-    formats: FormatsCell,
-}
-
-fn contents(entries: &Entries, formats: &FormatsCell) -> Contents {
-    let (entries, formats) = (entries.clone(), Arc::clone(formats));
-    Contents::Entries(Arc::new(OrderedEntries { entries, formats }))
-}
-
-impl sapwood_wal::Entries for OrderedEntries {
-    fn for_each(
-        &self,
-        entry: &mut dyn FnMut(&[u8], &[u8]) -> sapwood_wal::Result<()>,
-    ) -> sapwood_wal::Result<()> {
-        let visit = |key: &[u8], value: &[u8]| match entry(key, value) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(cause) => ControlFlow::Break(cause),
-        };
-        match self.entries.scan(Direction::Ascending, visit) {
-            Ok(ControlFlow::Continue(())) => Ok(()),
-            Ok(ControlFlow::Break(cause)) => Err(cause),
-            Err(why) => Err(LogError::Contents { why }),
-        }
-    }
-
-    fn cut(&self) -> Option<&dyn Cut> {
-        self.formats.get().map(|formats| &**formats as &dyn Cut)
     }
 }
 

@@ -2,6 +2,7 @@
 //! are in `ordered_table/change.rs`.
 
 mod change;
+mod entries;
 mod stored;
 
 use std::io;
@@ -19,6 +20,7 @@ use crate::{
     OrderedTableOptions, Range, Result, aggregate,
 };
 
+pub(crate) use entries::Entries;
 pub(crate) use stored::{Place, Run, Source, Stored, runs, write};
 
 /// A named, ordered table from byte keys to byte values.
@@ -67,32 +69,6 @@ pub(crate) struct Shared {
     pub(crate) fields: Option<aggregate::Layout>,
     formats: FormatsCell,
     pub(crate) kept: Kept,
-}
-
-/// Where the entries of a table are.
-#[derive(Clone, Debug)]
-pub(crate) enum Entries {
-    Memory(Arc<ChunkMap>),
-    /// In its snapshot, as far as they were not needed in memory.
-    Stored(Arc<Stored>),
-}
-
-impl Entries {
-    /// Shows all entries; why it cannot.
-    pub(crate) fn scan<B>(
-        &self,
-        direction: Direction,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
-    ) -> std::result::Result<ControlFlow<B>, String> {
-        match self {
-            Entries::Memory(map) => {
-                map.scan(.., direction, visit).map_err(|cause| cause.to_string())
-            }
-            Entries::Stored(stored) => {
-                stored.scan(&.., direction, visit).map_err(|cause| cause.to_string())
-            }
-        }
-    }
 }
 
 impl OrderedTable {

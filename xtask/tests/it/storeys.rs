@@ -203,7 +203,7 @@ const HOUSES: &[House] = &[
             &["table"],
             &["rows", "transaction"],
             &["db", "records"],
-            &["backup", "sql"],
+            &["backup", "bulk_load", "sql"],
             &["fuzzing"],
         ],
         steps_up: &[],

@@ -468,7 +468,9 @@ mod tests {
         }
         let db = Db::open_with(&directory, DbOptions::default().without_log()).expect("it opens");
         db.sql("create table rows (k text primary key)").expect("a table");
-        Filling { db, folders, table: "rows".to_owned(), had_table: false }.undo().expect("undone");
+        Filling { db, folders, table: "rows".to_owned(), had_table: false, is_lasting: false }
+            .undo()
+            .expect("undone");
         let db = Db::open(&directory).expect("it is there");
         assert_eq!(db.table_names(), ["other", "tree"]);
         for name in ["other", "tree"] {

@@ -2,11 +2,22 @@
 
 use std::sync::Arc;
 
+use sapwood_wal::TableId;
+
 use super::schemas::Lasting;
 use super::{Db, Slot, Slots, check_name, check_new_name, other_engine};
+use crate::db_log::DbLog;
 use crate::formats::Formats;
 use crate::ordered_table::{Entries, Stored};
-use crate::{BulkLoad, Error, OrderedTable, OrderedTableOptions, Result};
+use crate::{Error, OrderedTable, OrderedTableOptions, Result};
+
+/// A table that was made to be loaded.
+pub(crate) struct ToLoad {
+    pub(crate) table: OrderedTable,
+    pub(crate) log: Arc<DbLog>,
+    pub(crate) id: TableId,
+    pub(crate) stored: Arc<Stored>,
+}
 
 impl Db {
     /// Makes an ordered table; refuses a name that is taken. Where the database has a directory, the table
@@ -38,40 +49,19 @@ impl Db {
         self.create_ordered_named(name, options)
     }
 
-    /// Makes a table that is loaded from entries in the order of their keys, each key once: straight into a checkpoint,
-    /// without a log and without memory for them, about as fast as the disk takes them. Until the load is
-    /// [finished](BulkLoad::finish), the table answers [`Error::Loading`], and checkpoints of the database wait; a load
-    /// that is dropped before leaves no table. A table in memory, or with a memory budget, is loaded by puts.
-    ///
-    /// # Errors
-    /// As of [`create_ordered_table`](Self::create_ordered_table).
-    ///
-    /// ```
-    /// use sapwood::{Db, OrderedTableOptions};
-    ///
-    /// # let directory = tempfile::tempdir().expect("a directory for the example");
-    /// let db = Db::open(directory.path())?;
-    /// let mut load = db.bulk_load("squares", OrderedTableOptions::default())?;
-    /// for number in 0..100_000_u64 {
-    ///     load.push(number.to_be_bytes(), (number * number).to_le_bytes())?;
-    /// }
-    /// let squares = load.finish()?; // It survives power loss from here on.
-    /// assert_eq!(squares.len()?, 100_000);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn bulk_load(&self, name: &str, options: OrderedTableOptions) -> Result<BulkLoad> {
-        let directory = match (&self.shared.log, &self.shared.directory) {
-            (Some(log), Some(directory))
-                if !options.volatile && options.memory_budget.is_none() =>
-            {
-                (log, directory)
-            }
-            _ => {
-                let table = self.create_ordered_table(name, options)?;
-                return Ok(BulkLoad::of_puts(self.clone(), table));
-            }
+    /// Makes a table that answers [`Error::Loading`] until its entries are [given](Stored::fill); `None` where a table
+    /// cannot be loaded so: in memory, and with a memory budget.
+    pub(crate) fn create_to_load(
+        &self,
+        name: &str,
+        options: &OrderedTableOptions,
+    ) -> Result<Option<ToLoad>> {
+        let (Some(log), Some(directory)) = (&self.shared.log, &self.shared.directory) else {
+            return Ok(None);
         };
-        let (log, directory) = directory;
+        if options.volatile || options.memory_budget.is_some() {
+            return Ok(None);
+        }
         check_new_name(name)?;
         let _name = self.shared.schemas.hold(name);
         Self::expect_free(&self.slots(), name)?;
@@ -81,19 +71,18 @@ impl Db {
         Self::expect_free(&slots, name)?;
         let name: Arc<str> = name.into();
         let mut stored = None;
-        let (id, entries, given, kept) = log.create_ordered(&name, &options, |map| {
+        let (id, entries, given, kept) = log.create_ordered(&name, options, |map| {
             let (table, path) = ((Arc::clone(&name), options.clone()), directory.log_path());
             let made = Arc::new(Stored::new(table, None, map, path, None));
             Entries::Stored(Arc::clone(stored.insert(made)))
         })?;
-        let table = OrderedTable::of(Arc::clone(&name), entries, options, given, kept);
+        let table = OrderedTable::of(Arc::clone(&name), entries, options.clone(), given, kept);
         if let Some(formats) = formats {
             table.set_formats(formats);
         }
         slots.insert(name, Slot::Ordered(table.clone()));
-        drop(slots);
         let stored = stored.expect("it was made with the table");
-        Ok(BulkLoad::of_checkpoint(self.clone(), table, Arc::clone(log), id, stored))
+        Ok(Some(ToLoad { table, log: Arc::clone(log), id, stored }))
     }
 
     /// Makes a table whose schema, if it has one, is copied as any other entry.
