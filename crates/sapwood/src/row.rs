@@ -6,7 +6,7 @@
 //!
 //! | field | column |
 //! |---|---|
-//! | `bool`, `i8` to `i128`, `u8` to `u64`, `f32`, `f64` | the type of that name; `i8` and `u8` of 8 bits |
+//! | `bool`, `i8` to `i128`, `u8` to `u128`, `f32`, `f64` | the type of that name; `i8` and `u8` of 8 bits |
 //! | `String` | `text` |
 //! | `Vec<u8>` | `bytes` |
 //! | `[T; N]` of numbers | an array |
@@ -117,12 +117,13 @@ macro_rules! whole_numbers {
                 }
 
                 fn to_value(&self) -> Value<'_> {
-                    Value::Int(i128::from(*self))
+                    Value::from(*self)
                 }
 
                 fn of_value(value: Value<'_>) -> Option<Self> {
                     match value {
                         Value::Int(value) => Self::try_from(value).ok(),
+                        Value::Huge(value) => Self::try_from(value).ok(),
                         _ => None,
                     }
                 }
@@ -134,7 +135,7 @@ macro_rules! whole_numbers {
 }
 
 whole_numbers!(Int: i8 i16 i32 i64 i128);
-whole_numbers!(UInt: u8 u16 u32 u64);
+whole_numbers!(UInt: u8 u16 u32 u64 u128);
 
 impl RowField for bool {
     fn kind() -> Type {

@@ -1,7 +1,7 @@
 //! The types of columns that are text.
 
 use crate::value::float_of_text;
-use crate::{Precision, Type, Value, date_of_text, decimal_of_text, timestamp_of_text};
+use crate::{Precision, Type, Value, date_of_text, timestamp_of_text};
 
 /// The texts that stand for no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,10 +25,11 @@ impl Missing {
 
 /// What is known of a column of texts, from those that were looked at.
 ///
-/// Whole numbers, decimals that 18 digits hold, floats, truth values, days and moments each have a type; what is
+/// Whole numbers, floats, truth values, days and moments each have a type; what is
 /// none of these, or of several that do not go together, is text. Numbers with zeros or a plus before them
-/// are codes, so text. A column of whole numbers is `i64`, or `i128` if one needs it; [`stored_kind`](Self::stored_kind) is a
-/// narrower type that has all of them, and more than twice as large ones.
+/// are codes, so text. A column of whole numbers is `i64`, or `i128` or `u128` if one needs it; [`stored_kind`](Self::stored_kind) is a
+/// narrower type that has all of them, and more than twice as large ones. Whole numbers keep their digits: those that no
+/// type holds are text, and so is a column of floats with a whole number that no float of 64 bits is written as.
 ///
 /// ```
 /// use sapwood::schema::{Inference, Type};
@@ -44,6 +45,10 @@ impl Missing {
 pub struct Inference {
     seen: Option<Seen>,
     missing: bool,
+    /// Whether a whole number is below zero.
+    has_negative: bool,
+    /// Whether a whole number has more digits than a float keeps.
+    has_precise: bool,
 }
 
 /// What all values so far are. Variants are in the order in which numbers widen.
@@ -51,7 +56,10 @@ pub struct Inference {
 enum Seen {
     /// Of so many digits at most.
     Int(u8),
+    /// Of 128 bits with a sign.
     Big,
+    /// Of 128 bits without one.
+    Huge,
     Float,
     Bool,
     Date,
@@ -73,7 +81,11 @@ impl Seen {
                     if digits.len() <= 18 || text.parse::<i64>().is_ok() {
                         return Seen::Int(digits.len() as u8);
                     }
-                    return if decimal_of_text(text).is_some() { Seen::Big } else { Seen::Text };
+                    return match (text.parse::<i128>(), text.parse::<u128>()) {
+                        (Ok(_), _) => Seen::Big,
+                        (_, Ok(_)) => Seen::Huge,
+                        _ => Seen::Text,
+                    };
                 }
                 match date_or_moment(text) {
                     Some(seen) => seen,
@@ -91,14 +103,25 @@ impl Seen {
 
     /// What values of both are.
     fn and(self, other: Seen) -> Seen {
-        use Seen::{Big, Date, Float, Int, Text, Timestamp};
+        use Seen::{Big, Date, Float, Huge, Int, Text, Timestamp};
         match (self.min(other), self.max(other)) {
             (left, right) if left == right => left,
-            (Int(_) | Big | Float, right @ (Int(_) | Big | Float)) => right,
+            (Int(_) | Big | Huge | Float, right @ (Int(_) | Big | Huge | Float)) => right,
             (Date, right @ Timestamp(_)) | (Timestamp(_), right @ Timestamp(_)) => right,
             _ => Text,
         }
     }
+}
+
+/// Whether a float is a whole number, or is written with its digits.
+fn is_a_float(text: &str) -> bool {
+    /// Digits that every float of 64 bits keeps.
+    const DIGITS: usize = 15;
+    let is_same = |float: f64| {
+        let size = text.trim_start_matches('-').parse::<u128>();
+        size.is_ok_and(|size| float.abs() as u128 == size) || float.to_string() == text
+    };
+    text.len() <= DIGITS || text.parse().is_ok_and(is_same)
 }
 
 fn date_or_moment(text: &str) -> Option<Seen> {
@@ -122,7 +145,12 @@ impl Inference {
             self.missing = true;
         } else if self.seen != Some(Seen::Text) {
             let seen = Seen::of(text);
+            if let Seen::Int(_) | Seen::Big | Seen::Huge = seen {
+                self.has_negative |= text.starts_with('-');
+                self.has_precise |= !is_a_float(text);
+            }
             self.seen = Some(self.seen.map_or(seen, |before| before.and(seen)));
+            self.forget_of_text();
         }
     }
 
@@ -134,10 +162,20 @@ impl Inference {
     /// Takes into account what another has seen.
     pub fn merge(&mut self, other: &Inference) {
         self.missing |= other.missing;
+        self.has_negative |= other.has_negative;
+        self.has_precise |= other.has_precise;
         self.seen = match (self.seen, other.seen) {
             (Some(left), Some(right)) => Some(left.and(right)),
             (left, right) => left.or(right),
         };
+        self.forget_of_text();
+    }
+
+    /// What numbers there were says nothing of a text.
+    fn forget_of_text(&mut self) {
+        if self.seen == Some(Seen::Text) {
+            (self.has_negative, self.has_precise) = (false, false);
+        }
     }
 
     /// As [`kind`](Self::kind), in fewer bytes: `i16` for whole numbers of up to 4 digits, `i32` for those of up to 9. Both have
@@ -163,11 +201,12 @@ impl Inference {
         match self.seen {
             Some(Seen::Int(_)) => Type::Int(64),
             Some(Seen::Big) => Type::Int(128),
-            Some(Seen::Float) => Type::F64,
+            Some(Seen::Huge) if !self.has_negative => Type::UInt(128),
+            Some(Seen::Float) if !self.has_precise => Type::F64,
             Some(Seen::Bool) => Type::Bool,
             Some(Seen::Date) => Type::Date,
             Some(Seen::Timestamp(precision)) => Type::Timestamp(precision),
-            Some(Seen::Text) | None => Type::Text,
+            Some(Seen::Text | Seen::Huge | Seen::Float) | None => Type::Text,
         }
     }
 
@@ -178,7 +217,10 @@ impl Inference {
 
     /// Whether a text is a value of the type so far.
     pub fn holds(&self, text: &str) -> bool {
-        self.seen == Some(Seen::Text) || Value::of_text(text, &self.kind()).is_ok()
+        match self.kind() {
+            Type::Text => true,
+            kind => Value::of_text(text, &kind).is_ok(),
+        }
     }
 }
 
@@ -214,6 +256,14 @@ mod tests {
             (&["1", ""], "i64?"),
             (&["1", "9223372036854775808"], "i128"),
             (&["1", "9223372036854775807"], "i64"),
+            (&["-1", "170141183460469231731687303715884105727"], "i128"),
+            (&["1", "170141183460469231731687303715884105728"], "u128"),
+            (&["0", "340282366920938463463374607431768211455", ""], "u128?"),
+            (&["-1", "170141183460469231731687303715884105728"], "text"),
+            (&["340282366920938463463374607431768211456"], "text"),
+            (&["9007199254740993", "2.5"], "text"),
+            (&["100000000000000000000", "2.5"], "f64"),
+            (&["-9007199254740992", "1e-3"], "f64"),
             (&["1", "2.5"], "f64"),
             (&["1e3", "9223372036854775808"], "f64"),
             (&["1", "NaN"], "f64"),
@@ -221,6 +271,8 @@ mod tests {
             (&["+49170"], "text"),
             (&["0", "0.5", "-0"], "f64"),
             (&["1", "x"], "text"),
+            (&["x", "-1"], "text"),
+            (&["x", "12345678901234567891"], "text"),
             (&["true", "false"], "bool"),
             (&["true", "1"], "text"),
             (&["2013-01-01"], "date"),

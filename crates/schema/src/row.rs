@@ -40,6 +40,8 @@ pub enum Cell<'a> {
     Int(i64),
     /// `u64`, `i128`, and decimals of more digits.
     Big(i128),
+    /// `u128`; where the column was narrower when the row was written, cells are as they were.
+    Huge(u128),
     /// Floats.
     Float(f64),
     /// Text, which is UTF-8, and bytes. Borrowed, but where a key has zero bytes in it.
@@ -281,6 +283,11 @@ impl RowFormat {
                 }
             }
             Cell::Bytes(bytes) => bytes.as_ref().encode_to(key),
+            cell if described.kind == Type::UInt(128) => {
+                let number = unsigned_of(cell, &described.kind);
+                let number = number.map_err(|what| self.refused(column, what))?;
+                key.extend_from_slice(&number.to_be_bytes());
+            }
             cell => {
                 let number =
                     number_of(cell, &described.kind).map_err(|what| self.refused(column, what))?;
@@ -613,6 +620,7 @@ fn cell_of<'c>(value: &'c Value<'_>, array: &'c [u8]) -> Cell<'c> {
         Value::Text(text) => return Cell::Bytes(Cow::Borrowed(text.as_bytes())),
         Value::Bytes(bytes) => return Cell::Bytes(Cow::Borrowed(bytes)),
         Value::Array(_) => return Cell::Array(array),
+        Value::Huge(number) => return Cell::Huge(*number),
         other => whole(other),
     };
     i64::try_from(number).map_or(Cell::Big(number), Cell::Int)
@@ -624,6 +632,9 @@ fn number_of(cell: &Cell<'_>, kind: &Type) -> std::result::Result<i128, String> 
     let number = match cell {
         Cell::Int(number) => i128::from(*number),
         Cell::Big(number) => *number,
+        Cell::Huge(number) => {
+            i128::try_from(*number).map_err(|_| format!("{number} does not fit into {kind}"))?
+        }
         other => unreachable!("{other:?} is no whole number"),
     };
     let fits = match kind {
@@ -645,6 +656,18 @@ fn number_of(cell: &Cell<'_>, kind: &Type) -> std::result::Result<i128, String> 
         true => Ok(number),
         false => Err(format!("{number} does not fit into {kind}")),
     }
+}
+
+/// The whole number of a cell in a column of 128 bits without a sign.
+#[inline]
+fn unsigned_of(cell: &Cell<'_>, kind: &Type) -> std::result::Result<u128, String> {
+    let number = match cell {
+        Cell::Huge(number) => return Ok(*number),
+        Cell::Int(number) => i128::from(*number),
+        Cell::Big(number) => *number,
+        other => unreachable!("{other:?} is no whole number"),
+    };
+    u128::try_from(number).map_err(|_| format!("{number} does not fit into {kind}"))
 }
 
 /// Writes a cell of fixed width at the beginning of `out`.
@@ -676,6 +699,9 @@ fn write_cell(cell: &Cell<'_>, kind: &Type, out: &mut [u8]) -> std::result::Resu
         }
         (Cell::Float(value), _) => out[..8].copy_from_slice(&value.to_le_bytes()),
         (Cell::Array(bytes), _) => out[..bytes.len()].copy_from_slice(bytes),
+        (cell, Type::UInt(128)) => {
+            out[..16].copy_from_slice(&unsigned_of(cell, kind)?.to_le_bytes());
+        }
         (cell, kind) => {
             let width = kind.width().expect("it is fixed");
             let number = number_of(cell, kind)?;
@@ -711,6 +737,7 @@ fn write_fixed(value: &Value<'_>, kind: &Type, out: &mut [u8]) {
                 write_fixed(value, item, &mut out[at * width..]);
             }
         }
+        (Value::Huge(number), _) => out[..width].copy_from_slice(&number.to_le_bytes()[..width]),
         (value, _) => out[..width].copy_from_slice(&whole(value).to_le_bytes()[..width]),
     }
 }
@@ -736,7 +763,8 @@ fn fixed<'a>(kind: &Type, bytes: &'a [u8]) -> Cell<'a> {
         Type::Int(32) | Type::Date => Cell::Int(i32::from_le_bytes(take(bytes)).into()),
         Type::UInt(32) => Cell::Int(u32::from_le_bytes(take(bytes)).into()),
         Type::Int(64) | Type::Timestamp(_) => Cell::Int(i64::from_le_bytes(take(bytes))),
-        Type::UInt(_) => Cell::Big(u64::from_le_bytes(take(bytes)).into()),
+        Type::UInt(64) => Cell::Big(u64::from_le_bytes(take(bytes)).into()),
+        Type::UInt(_) => Cell::Huge(u128::from_le_bytes(take(bytes))),
         Type::Int(_) => Cell::Big(i128::from_le_bytes(take(bytes))),
         Type::Decimal { digits, .. } if *digits <= 18 => Cell::Int(i64::from_le_bytes(take(bytes))),
         Type::Decimal { .. } => Cell::Big(i128::from_le_bytes(take(bytes))),
@@ -797,6 +825,7 @@ fn key_cell<'a>(kind: &Type, nullable: bool, rest: &mut &'a [u8]) -> Result<Cell
         Type::Bool if number > 1 => return Err(Error::key("a truth value is 0 or 1")),
         Type::Bool => Cell::Int(number as i64),
         Type::UInt(64) => Cell::Big(number),
+        Type::UInt(128) => Cell::Huge(number.cast_unsigned()),
         Type::UInt(_) => Cell::Int(number as i64),
         _ => {
             let bits = width as u32 * 8;
@@ -844,6 +873,7 @@ fn value_of<'a>(kind: &Type, cell: Cell<'a>) -> Result<Value<'a>> {
             let items = bytes.chunks_exact(width).map(|bytes| value_of(item, fixed(item, bytes)));
             return Ok(Value::Array(items.collect::<Result<_>>()?));
         }
+        Cell::Huge(number) => return Ok(Value::from(number)),
         Cell::Int(number) => i128::from(number),
         Cell::Big(number) => number,
     };

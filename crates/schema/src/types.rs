@@ -16,7 +16,7 @@ pub(crate) const ITEMS_MAX: u16 = 4_096;
 /// | text form | values | bytes |
 /// |---|---|---|
 /// | `bool` | true or false | 1 |
-/// | `i8` `i16` `i32` `i64` `i128`, `u8` `u16` `u32` `u64` | whole numbers | 1 to 16 |
+/// | `i8` `i16` `i32` `i64` `i128`, `u8` `u16` `u32` `u64` `u128` | whole numbers | 1 to 16 |
 /// | `f32` `f64` | floating point numbers, also infinite or NaN | 4, 8 |
 /// | `decimal(10,2)` | exact numbers: of 10 digits, 2 of them behind the point | 8; 16 from 19 digits on |
 /// | `date` | a day | 4 |
@@ -41,7 +41,7 @@ pub enum Type {
     Bool,
     /// A signed whole number of 8, 16, 32, 64 or 128 bits.
     Int(u8),
-    /// An unsigned whole number of 8, 16, 32 or 64 bits.
+    /// An unsigned whole number of 8, 16, 32, 64 or 128 bits.
     UInt(u8),
     /// A floating point number of 32 bits.
     F32,
@@ -143,6 +143,7 @@ impl Type {
     ///
     /// assert!(Type::UInt(16).widens_to(&Type::Int(32)));
     /// assert!(!Type::UInt(32).widens_to(&Type::Int(32)));
+    /// assert!(!Type::UInt(128).widens_to(&Type::Int(128)));
     /// assert!(!Type::Int(32).widens_to(&Type::F64));
     /// ```
     pub fn widens_to(&self, wider: &Type) -> bool {
@@ -161,9 +162,9 @@ impl Type {
     /// Whether the type is one that can be stored.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self {
-            Type::Int(8 | 16 | 32 | 64 | 128) | Type::UInt(8 | 16 | 32 | 64) => Ok(()),
+            Type::Int(8 | 16 | 32 | 64 | 128) | Type::UInt(8 | 16 | 32 | 64 | 128) => Ok(()),
             Type::Int(bits) | Type::UInt(bits) => {
-                Err(format!("no whole number has {bits} bits: 8, 16, 32 and 64, and i128"))
+                Err(format!("no whole number has {bits} bits: 8, 16, 32, 64 and 128"))
             }
             Type::Decimal { digits, .. } if !(1..=DECIMAL_DIGITS_MAX).contains(digits) => {
                 Err(format!("a decimal has 1 to {DECIMAL_DIGITS_MAX} digits"))
@@ -256,7 +257,6 @@ fn of_text(text: &str) -> Result<Type, String> {
             Some(("i", digits)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
                 Ok(Type::Int(number(digits)?))
             }
-            Some(("u", "128")) => Err("no column is u128: take i128, or bytes".to_owned()),
             Some(("u", digits)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
                 Ok(Type::UInt(number(digits)?))
             }
@@ -268,7 +268,7 @@ fn of_text(text: &str) -> Result<Type, String> {
 
 fn unknown(word: &str) -> String {
     format!(
-        "no type is called `{word}`: bool, i8 to i128, u8 to u64, f32, f64, decimal(10,2), date, \
+        "no type is called `{word}`: bool, i8 to i128, u8 to u128, f32, f64, decimal(10,2), date, \
          timestamp, text, bytes, [f32; 8]"
     )
 }
@@ -284,6 +284,7 @@ mod tests {
             "i8",
             "i128",
             "u64",
+            "u128",
             "f32",
             "decimal(38,0)",
             "decimal(18,18)",
@@ -306,7 +307,6 @@ mod tests {
             ("", "no type is called"),
             ("int", "no type is called `int`"),
             ("i7", "no whole number has 7 bits"),
-            ("u128", "i128"),
             ("u256", "no width"),
             ("decimal", "says its digits"),
             ("decimal(39,1)", "1 to 38"),
@@ -329,6 +329,7 @@ mod tests {
             ("bool", Some(1)),
             ("u16", Some(2)),
             ("i128", Some(16)),
+            ("u128", Some(16)),
             ("decimal(18,2)", Some(8)),
             ("decimal(19,2)", Some(16)),
             ("[u16; 3]", Some(6)),

@@ -29,8 +29,10 @@ pub enum Value<'a> {
     Null,
     /// True or false.
     Bool(bool),
-    /// A whole number.
+    /// A whole number of up to 128 bits with a sign.
     Int(i128),
+    /// A whole number beyond those: above [`i128::MAX`], so that no number has two forms. [`Value::from`] picks the form.
+    Huge(u128),
     /// A floating point number.
     Float(f64),
     /// An exact number: units of a power of ten.
@@ -63,6 +65,7 @@ impl PartialEq for Value<'_> {
             (Value::Null, Value::Null) => true,
             (Value::Bool(left), Value::Bool(right)) => left == right,
             (Value::Int(left), Value::Int(right)) => left == right,
+            (Value::Huge(left), Value::Huge(right)) => left == right,
             (Value::Float(left), Value::Float(right)) => left.total_cmp(right).is_eq(),
             (
                 Value::Decimal { units, scale },
@@ -100,6 +103,7 @@ impl<'a> Value<'a> {
             Value::Null => Value::Null,
             Value::Bool(value) => Value::Bool(value),
             Value::Int(value) => Value::Int(value),
+            Value::Huge(value) => Value::Huge(value),
             Value::Float(value) => Value::Float(value),
             Value::Decimal { units, scale } => Value::Decimal { units, scale },
             Value::Date(days) => Value::Date(days),
@@ -123,7 +127,7 @@ impl<'a> Value<'a> {
                 _ => return Err(refused()),
             },
             Type::Int(_) | Type::UInt(_) => {
-                Value::Int(text.parse().map_err(|_| refused())?).to_type(wanted)?
+                whole_of_text(text).ok_or_else(refused)?.to_type(wanted)?
             }
             Type::F32 | Type::F64 => Value::Float(float_of_text(text).ok_or_else(refused)?),
             Type::Decimal { .. } => {
@@ -171,10 +175,17 @@ impl<'a> Value<'a> {
                     false => return Err(format!("{value} does not fit into {wanted}")),
                 }
             }
-            (Value::Int(value), Type::UInt(bits)) => match (0..1_i128 << bits).contains(&value) {
-                true => Value::Int(value),
-                false => return Err(format!("{value} does not fit into {wanted}")),
-            },
+            (Value::Int(value), Type::UInt(bits)) => {
+                let limit = 1_i128.checked_shl(u32::from(*bits));
+                match value >= 0 && limit.is_none_or(|limit| value < limit) {
+                    true => Value::Int(value),
+                    false => return Err(format!("{value} does not fit into {wanted}")),
+                }
+            }
+            (Value::Huge(value), Type::UInt(128)) => Value::Huge(value),
+            (Value::Huge(value), Type::Int(_) | Type::UInt(_) | Type::Decimal { .. }) => {
+                return Err(format!("{value} does not fit into {wanted}"));
+            }
             (Value::Decimal { units, scale }, Type::Int(_) | Type::UInt(_)) => {
                 let value = Value::Decimal { units, scale };
                 match exactly(units, scale, 0) {
@@ -183,15 +194,24 @@ impl<'a> Value<'a> {
                 }
             }
             (Value::Float(value), Type::Int(_) | Type::UInt(_)) => {
-                // All floats below 2^127 are whole numbers of 128 bits, if they are whole.
-                match value.trunc() == value && value.abs() < 2_f64.powi(126) {
-                    true => return Value::Int(value as i128).to_type(wanted),
-                    false => return Err(refused(&Value::Float(value))),
+                // All floats below 2^127 are whole numbers of 128 bits, if they are whole; and so are those below 2^128
+                // without a sign.
+                match value.trunc() == value {
+                    true if value.abs() < 2_f64.powi(127) => {
+                        return Value::Int(value as i128).to_type(wanted);
+                    }
+                    true if value > 0.0 && value < 2_f64.powi(128) => {
+                        return Value::from(value as u128).to_type(wanted);
+                    }
+                    _ => return Err(refused(&Value::Float(value))),
                 }
             }
             (Value::Float(value), Type::F64) => Value::Float(value),
             (Value::Float(value), Type::F32) => Value::Float(f64::from(value as f32)),
             (Value::Int(value), Type::F32 | Type::F64) => {
+                return Value::Float(value as f64).to_type(wanted);
+            }
+            (Value::Huge(value), Type::F32 | Type::F64) => {
                 return Value::Float(value as f64).to_type(wanted);
             }
             (Value::Decimal { units, scale }, Type::F32 | Type::F64) => {
@@ -272,6 +292,14 @@ fn convert_ticks(ticks: i64, from: Precision, to: Precision) -> Option<i64> {
     (ticks % unit == 0).then_some(ticks / unit)
 }
 
+/// Reads a whole number of up to 128 bits.
+fn whole_of_text(text: &str) -> Option<Value<'static>> {
+    match text.parse() {
+        Ok(number) => Some(Value::Int(number)),
+        Err(_) => text.parse::<u128>().ok().map(Value::from),
+    }
+}
+
 /// Reads a float as people write it; `inf` and `nan` are such, `infinity1` is not.
 pub(crate) fn float_of_text(text: &str) -> Option<f64> {
     match text.as_bytes().first()? {
@@ -329,6 +357,7 @@ impl fmt::Display for Value<'_> {
             Value::Null => text.push_str("null"),
             Value::Bool(value) => return value.fmt(f),
             Value::Int(value) => return value.fmt(f),
+            Value::Huge(value) => return value.fmt(f),
             Value::Float(value) => return write_float(*value, f),
             Value::Decimal { units, scale } => decimal_to_text(*units, *scale, &mut text),
             Value::Date(days) => date_to_text(*days, &mut text),
@@ -372,6 +401,12 @@ macro_rules! of_ints {
     )*};
 }
 of_ints!(i8 i16 i32 i64 i128 u8 u16 u32 u64);
+
+impl From<u128> for Value<'_> {
+    fn from(value: u128) -> Self {
+        i128::try_from(value).map_or(Value::Huge(value), Value::Int)
+    }
+}
 
 impl From<bool> for Value<'_> {
     fn from(value: bool) -> Self {
@@ -435,6 +470,12 @@ mod tests {
                 "170141183460469231731687303715884105727",
             ),
             ("18446744073709551615", "u64", "18446744073709551615"),
+            ("7", "u128", "7"),
+            (
+                "340282366920938463463374607431768211455",
+                "u128",
+                "340282366920938463463374607431768211455",
+            ),
             ("1e3", "f64", "1000"),
             ("1e-7", "f64", "1e-7"),
             ("nan", "f64", "NaN"),
@@ -451,6 +492,10 @@ mod tests {
             ("yes", "bool"),
             ("128", "i8"),
             ("-1", "u8"),
+            ("-1", "u128"),
+            ("340282366920938463463374607431768211456", "u128"),
+            ("170141183460469231731687303715884105728", "i128"),
+            ("170141183460469231731687303715884105728", "decimal(38,0)"),
             ("1.5", "i32"),
             ("", "i32"),
             ("x", "f64"),
@@ -474,6 +519,14 @@ mod tests {
         assert_eq!(to(Value::Int(7), "f64").as_deref(), Ok("7"));
         assert_eq!(to(Value::Int(7), "decimal(3,2)").as_deref(), Ok("7.00"));
         assert!(to(Value::Int(70), "decimal(3,2)").is_err());
+        let huge = 1 << 127;
+        assert_eq!(Value::from(huge), Value::Huge(huge));
+        assert_eq!(Value::from(huge - 1), Value::Int(i128::MAX));
+        assert_eq!(to(Value::Huge(huge), "f64").as_deref(), Ok("1.7014118346046923e38"));
+        assert_eq!(to(Value::Float(2_f64.powi(127)), "u128"), Ok(huge.to_string()));
+        assert!(to(Value::Float(2_f64.powi(127)), "i128").is_err());
+        assert!(to(Value::Float(2_f64.powi(128)), "u128").is_err());
+        assert!(to(Value::Huge(huge), "i128").is_err() && to(Value::Int(-1), "u128").is_err());
         assert_eq!(to(Value::Float(7.0), "u8").as_deref(), Ok("7"));
         assert!(to(Value::Float(7.5), "u8").is_err() && to(Value::Float(f64::NAN), "u8").is_err());
         assert_eq!(to(Value::Float(0.1), "decimal(3,2)").as_deref(), Ok("0.10"));

@@ -309,7 +309,7 @@ impl<'a> Binder<'a> {
 
     fn same(&mut self, left: &Expr, right: &Expr, at: Span) -> Result<Node> {
         let (left, right) = (self.bind(left)?, self.bind(right)?);
-        let (left, right, _) = self.meet(left, right, at)?;
+        let (left, right, _) = self.meet_to_compare(left, right, at)?;
         Ok(Node::truth(Op::Same(Box::new(left), Box::new(right)), at))
     }
 
@@ -317,6 +317,13 @@ impl<'a> Binder<'a> {
         let value = self.bind(expr)?;
         let items = list.iter().map(|item| self.bind(item));
         let items: Vec<Node> = items.collect::<Result<_>>()?;
+        // Whole numbers that no value of the other kind equals are no members.
+        let is_possible = |item: &Node| match (&value.kind, item.as_constant()) {
+            (Kind::Huge, Some(Value::Int(number))) => *number >= 0,
+            (Kind::Int | Kind::Big, Some(Value::Huge(_))) => false,
+            _ => true,
+        };
+        let items: Vec<Node> = items.into_iter().filter(is_possible).collect();
         // All become one kind, in which they are compared.
         let mut kind = value.kind.clone();
         for item in &items {
@@ -572,7 +579,8 @@ pub(crate) fn converted(node: Node, kind: &Kind) -> Node {
 fn narrowed(node: Node, wanted: Type, on_failure: OnFailure, at: Span) -> Node {
     let is_narrow = match &wanted {
         Type::Int(bits) => *bits < 64,
-        Type::UInt(_) | Type::F32 => true,
+        Type::UInt(bits) => *bits < 128,
+        Type::F32 => true,
         Type::Decimal { digits, .. } => *digits < sapwood_schema::DECIMAL_DIGITS_MAX,
         _ => false,
     };
@@ -666,6 +674,7 @@ fn number(digits: &str) -> Result<Value<'static>> {
     match decimal_of_text(&digits) {
         Some((units, 0)) if !digits.contains('.') => Ok(Value::Int(units)),
         Some((units, scale)) => Ok(Value::Decimal { units, scale }),
+        None if let Ok(whole) = digits.parse::<u128>() => Ok(Value::from(whole)),
         None => {
             Err(Error::value(format!("{digits} has more than 38 digits: write it as {digits}e0")))
         }
@@ -694,6 +703,7 @@ pub(crate) fn type_of(data_type: &ast::DataType) -> Result<Type> {
         "int" | "integer" | "int4" | "signed" => Type::Int(32),
         "bigint" | "int8" | "long" => Type::Int(64),
         "hugeint" | "int128" => Type::Int(128),
+        "uhugeint" | "uint128" => Type::UInt(128),
         "utinyint" | "uint1" | "tinyint unsigned" => Type::UInt(8),
         "usmallint" | "uint2" | "smallint unsigned" => Type::UInt(16),
         "uinteger" | "uint4" | "int unsigned" | "integer unsigned" => Type::UInt(32),

@@ -44,6 +44,9 @@ pub(crate) fn convert(
         (Data::Int(values), Kind::Int, Kind::Float) => {
             Some(Data::Float(values.iter().map(|&value| value as f64).collect()))
         }
+        (Data::Huge(values), Kind::Huge, Kind::Float) => {
+            Some(Data::Float(values.iter().map(|&value| value as f64).collect()))
+        }
         (Data::Big(values), Kind::Big, Kind::Float) => {
             Some(Data::Float(values.iter().map(|&value| value as f64).collect()))
         }
@@ -84,7 +87,7 @@ pub(crate) fn convert_value<'a>(value: &'a Value<'_>, to: &Kind) -> Option<Value
         (Value::Bytes(bytes), Kind::Text) => Value::Text(std::str::from_utf8(bytes).ok()?.into()),
         (value, Kind::Text) => Value::Text(text_of(value).into()),
         (Value::Text(text), to) => return of_text(text.trim(), to),
-        (Value::Bool(value), Kind::Int | Kind::Big) => Value::Int((*value).into()),
+        (Value::Bool(value), Kind::Int | Kind::Big | Kind::Huge) => Value::Int((*value).into()),
         (Value::Bool(value), Kind::Float) => Value::Float(f64::from(u8::from(*value))),
         (Value::Bool(value), Kind::Decimal(scale)) => {
             Value::Decimal { units: rescale((*value).into(), 0, *scale)?, scale: *scale }
@@ -94,6 +97,10 @@ pub(crate) fn convert_value<'a>(value: &'a Value<'_>, to: &Kind) -> Option<Value
         (Value::Decimal { units, .. }, Kind::Bool) => Value::Bool(*units != 0),
         (Value::Int(value), Kind::Int) => Value::Int(i64::try_from(*value).ok()?.into()),
         (Value::Int(value), Kind::Big) => Value::Int(*value),
+        (Value::Int(value), Kind::Huge) => Value::from(u128::try_from(*value).ok()?),
+        (Value::Huge(_), Kind::Bool) => Value::Bool(true),
+        (Value::Huge(value), Kind::Huge) => Value::Huge(*value),
+        (Value::Huge(value), Kind::Float) => Value::Float(*value as f64),
         (Value::Int(value), Kind::Float) => Value::Float(*value as f64),
         (Value::Int(value), Kind::Decimal(scale)) => decimal(*value, 0, *scale)?,
         (Value::Decimal { units, scale }, Kind::Int | Kind::Big) => {
@@ -104,6 +111,9 @@ pub(crate) fn convert_value<'a>(value: &'a Value<'_>, to: &Kind) -> Option<Value
                     .map(|whole| Value::Int(whole.into())),
                 _ => Some(whole),
             };
+        }
+        (Value::Decimal { units, scale }, Kind::Huge) => {
+            Value::from(u128::try_from(rescale(*units, *scale, 0)?).ok()?)
         }
         (Value::Decimal { units, scale }, Kind::Float) => {
             let value = Value::Decimal { units: *units, scale: *scale };
@@ -121,6 +131,13 @@ pub(crate) fn convert_value<'a>(value: &'a Value<'_>, to: &Kind) -> Option<Value
                 return None;
             }
             Value::Int(whole as i128)
+        }
+        (Value::Float(value), Kind::Huge) => {
+            let whole = value.round_ties_even();
+            if !(0.0..2_f64.powi(128)).contains(&whole) {
+                return None;
+            }
+            Value::from(whole as u128)
         }
         (Value::Float(value), Kind::Decimal(scale)) => {
             let scaled = value * 10_f64.powi((*scale).into());
@@ -181,7 +198,13 @@ fn of_text(text: &str, to: &Kind) -> Option<Value<'static>> {
             "false" | "f" | "no" | "n" | "off" | "0" => Some(Value::Bool(false)),
             _ => None,
         },
-        Kind::Int | Kind::Big | Kind::Decimal(_) => {
+        Kind::Int | Kind::Big | Kind::Huge | Kind::Decimal(_) => {
+            // They may have more digits than decimals.
+            if let Ok(whole) = Value::of_text(text, &Type::Int(128))
+                .or_else(|_| Value::of_text(text, &Type::UInt(128)))
+            {
+                return convert_value(&whole, to).map(Value::into_owned);
+            }
             let (units, scale) = sapwood_schema::decimal_of_text(text)?;
             convert_value(&Value::Decimal { units, scale }, to).map(Value::into_owned)
         }

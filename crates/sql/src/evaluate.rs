@@ -5,6 +5,7 @@
 //! them alone, so that `case when b <> 0 then a / b end` has an answer.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use sapwood_schema::Value;
 use sqlparser::tokenizer::Span;
@@ -386,6 +387,14 @@ impl<'a> Sides<'a> {
         let values: Vec<bool> = match (&self.left.vector.data, &self.right.vector.data) {
             (Data::Int(left), Data::Int(right)) => by_value!(left, right),
             (Data::Big(left), Data::Big(right)) => by_value!(left, right),
+            (Data::Huge(left), Data::Huge(right)) => by_value!(left, right),
+            // Those with a sign and those without one have no kind in which all of both are.
+            (Data::Big(left), Data::Huge(right)) => rows
+                .map(|row| comparison.holds(with_unsigned(left[row * a], right[row * b])))
+                .collect(),
+            (Data::Huge(left), Data::Big(right)) => rows
+                .map(|row| comparison.holds(with_unsigned(right[row * b], left[row * a]).reverse()))
+                .collect(),
             (Data::Bool(left), Data::Bool(right)) => by_value!(left, right),
             (Data::Float(left), Data::Float(right)) => rows
                 .map(|row| comparison.holds(compare_floats(left[row * a], right[row * b])))
@@ -417,6 +426,11 @@ impl<'a> Sides<'a> {
         });
         self.out(Data::Bool(values.collect()), None)
     }
+}
+
+/// A number with a sign beside one without.
+fn with_unsigned(left: i128, right: u128) -> Ordering {
+    u128::try_from(left).map_or(Ordering::Less, |left| left.cmp(&right))
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -411,6 +411,12 @@ impl Function {
                 };
                 Data::Int((0..len).map(apply).collect::<Result<_>>()?)
             }
+            Data::Huge(values) if is_abs => {
+                Data::Huge((0..len).map(|row| values[row * step]).collect())
+            }
+            Data::Huge(values) => {
+                Data::Int((0..len).map(|row| i64::from(values[row * step] > 0)).collect())
+            }
             Data::Big(values) if is_abs => {
                 let apply = |row: usize| match is_null(row) {
                     true => Ok(0),
@@ -536,6 +542,13 @@ fn round(
             let apply = |row: usize| round_whole(values[row * step], digits);
             Data::Big((0..len).map(apply).collect())
         }
+        Data::Huge(values) => {
+            let apply = |row: usize| match is_null(row) {
+                true => Ok(0),
+                false => round_unsigned(values[row * step], digits).ok_or_else(too_large),
+            };
+            Data::Huge((0..len).map(apply).collect::<Result<_>>()?)
+        }
         other => unreachable!("{other:?} are not rounded"),
     };
     Ok(Vector { data, nulls })
@@ -550,6 +563,19 @@ fn round_whole(value: i128, digits: i64) -> i128 {
             rescale(value, places, 0).and_then(|units| units.checked_mul(power)).unwrap_or(0)
         }
         _ => 0,
+    }
+}
+
+/// As [`round_whole`], of what has no sign; none if 128 bits do not hold it.
+fn round_unsigned(value: u128, digits: i64) -> Option<u128> {
+    match digits {
+        0.. => Some(value),
+        -38..0 => {
+            let power = POWERS_OF_TEN[digits.unsigned_abs() as usize].unsigned_abs();
+            let whole = value / power + u128::from(value % power >= power / 2);
+            whole.checked_mul(power)
+        }
+        _ => Some(0),
     }
 }
 
@@ -585,6 +611,7 @@ pub(crate) fn compare(left: &Vector, left_at: usize, right: &Vector, right_at: u
         (Data::Bool(left), Data::Bool(right)) => left[left_at].cmp(&right[right_at]),
         (Data::Int(left), Data::Int(right)) => left[left_at].cmp(&right[right_at]),
         (Data::Big(left), Data::Big(right)) => left[left_at].cmp(&right[right_at]),
+        (Data::Huge(left), Data::Huge(right)) => left[left_at].cmp(&right[right_at]),
         (Data::Float(left), Data::Float(right)) => compare_floats(left[left_at], right[right_at]),
         (Data::Bytes(left), Data::Bytes(right)) => left.get(left_at).cmp(right.get(right_at)),
         (left, right) => unreachable!("{left:?} is not compared with {right:?}"),
@@ -624,6 +651,7 @@ impl Vector {
             Data::Bool(_) => Data::Bool(Vec::new()),
             Data::Int(_) => Data::Int(Vec::new()),
             Data::Big(_) => Data::Big(Vec::new()),
+            Data::Huge(_) => Data::Huge(Vec::new()),
             Data::Float(_) => Data::Float(Vec::new()),
             Data::Bytes(_) => Data::Bytes(crate::vector::Strings::new()),
         }
@@ -656,6 +684,18 @@ mod tests {
             [(125, -1, 130), (-125, -1, -130), (124, -1, 120), (5, 2, 5), (5, -50, 0)]
         {
             assert_eq!(round_whole(value, digits), expected);
+        }
+        for (value, digits, expected) in [
+            (125, -1, Some(130)),
+            (124, -1, Some(120)),
+            (5, 2, Some(5)),
+            (u128::MAX, -1, None),
+            (u128::MAX, -2, None),
+            (u128::MAX, -3, Some(u128::MAX / 1_000 * 1_000)),
+            (u128::MAX, -38, Some(3 * 10_u128.pow(38))),
+            (u128::MAX, -39, Some(0)),
+        ] {
+            assert_eq!(round_unsigned(value, digits), expected);
         }
     }
 }

@@ -15,6 +15,7 @@ pub(crate) fn encode_value(vector: &Vector, row: usize, out: &mut Vec<u8>) {
         Data::Bool(values) => out.push(values[row].into()),
         Data::Int(values) => out.extend_from_slice(&values[row].to_le_bytes()),
         Data::Big(values) => out.extend_from_slice(&values[row].to_le_bytes()),
+        Data::Huge(values) => out.extend_from_slice(&values[row].to_le_bytes()),
         Data::Float(values) => {
             let value = values[row];
             let value = match value {

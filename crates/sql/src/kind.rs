@@ -16,6 +16,8 @@ pub(crate) enum Kind {
     Int,
     /// Whole numbers of 128 bits.
     Big,
+    /// Whole numbers of 128 bits without a sign.
+    Huge,
     Float,
     /// Exact numbers with so many digits behind the point.
     Decimal(u8),
@@ -33,6 +35,7 @@ impl Kind {
         match kind {
             Type::Bool => Kind::Bool,
             Type::UInt(64) | Type::Int(128) => Kind::Big,
+            Type::UInt(128) => Kind::Huge,
             Type::Int(_) | Type::UInt(_) => Kind::Int,
             Type::F32 | Type::F64 => Kind::Float,
             Type::Decimal { scale, .. } => Kind::Decimal(*scale),
@@ -51,6 +54,7 @@ impl Kind {
             Kind::Bool => Type::Bool,
             Kind::Int => Type::Int(64),
             Kind::Big => Type::Int(128),
+            Kind::Huge => Type::UInt(128),
             Kind::Float => Type::F64,
             Kind::Decimal(scale) => Type::Decimal { digits: DECIMAL_DIGITS_MAX, scale: *scale },
             Kind::Date => Type::Date,
@@ -66,6 +70,7 @@ impl Kind {
             Value::Bool(_) => Kind::Bool,
             Value::Int(value) if i64::try_from(*value).is_ok() => Kind::Int,
             Value::Int(_) => Kind::Big,
+            Value::Huge(_) => Kind::Huge,
             Value::Float(_) => Kind::Float,
             Value::Decimal { scale, .. } => Kind::Decimal(*scale),
             Value::Date(_) => Kind::Date,
@@ -82,13 +87,14 @@ impl Kind {
             Kind::Bool => Data::Bool(Vec::new()),
             Kind::Int | Kind::Date | Kind::Timestamp(_) => Data::Int(Vec::new()),
             Kind::Big | Kind::Decimal(_) => Data::Big(Vec::new()),
+            Kind::Huge => Data::Huge(Vec::new()),
             Kind::Float => Data::Float(Vec::new()),
             Kind::Null | Kind::Text | Kind::Bytes | Kind::Array(_) => Data::Bytes(Strings::new()),
         }
     }
 
     pub(crate) fn is_number(&self) -> bool {
-        matches!(self, Kind::Int | Kind::Big | Kind::Float | Kind::Decimal(_))
+        matches!(self, Kind::Int | Kind::Big | Kind::Huge | Kind::Float | Kind::Decimal(_))
     }
 
     pub(crate) fn is_time(&self) -> bool {
@@ -102,14 +108,18 @@ impl Kind {
 
     /// The kind that both become where they meet: in comparisons, sums, branches of a case.
     pub(crate) fn common(&self, other: &Kind) -> Option<Kind> {
-        use Kind::{Big, Date, Decimal, Float, Int, Null, Timestamp};
+        use Kind::{Big, Date, Decimal, Float, Huge, Int, Null, Timestamp};
         Some(match (self, other) {
             (left, right) if left == right => left.clone(),
             (Null, kind) | (kind, Null) => kind.clone(),
             (Float, kind) | (kind, Float) if kind.is_number() => Float,
             (Decimal(left), Decimal(right)) => Decimal(*left.max(right)),
-            (Decimal(scale), Int | Big) | (Int | Big, Decimal(scale)) => Decimal(*scale),
+            (Decimal(scale), Int | Big | Huge) | (Int | Big | Huge, Decimal(scale)) => {
+                Decimal(*scale)
+            }
             (Int, Big) | (Big, Int) => Big,
+            // What is below zero is refused there.
+            (Int | Big, Huge) | (Huge, Int | Big) => Huge,
             (Timestamp(left), Timestamp(right)) => Timestamp(*left.max(right)),
             (Date, Timestamp(precision)) | (Timestamp(precision), Date) => Timestamp(*precision),
             _ => return None,
@@ -125,6 +135,7 @@ impl fmt::Display for Kind {
             Kind::Bool => "boolean",
             Kind::Int => "bigint",
             Kind::Big => "hugeint",
+            Kind::Huge => "uhugeint",
             Kind::Float => "double",
             Kind::Decimal(scale) => {
                 return write!(f, "decimal({DECIMAL_DIGITS_MAX},{scale})");

@@ -224,7 +224,7 @@ impl Node {
                     (&part.kind, &self.kind),
                     (Kind::Int, Kind::Big | Kind::Float)
                         | (Kind::Null, _)
-                        | (Kind::Big | Kind::Decimal(_), Kind::Float)
+                        | (Kind::Big | Kind::Huge | Kind::Decimal(_), Kind::Float)
                 )
             }
             Op::Arithmetic(..) | Op::Negate(_) | Op::Function(..) => true,

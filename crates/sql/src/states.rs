@@ -62,6 +62,11 @@ pub(crate) enum States {
         counts: Vec<u64>,
         limit: i128,
     },
+    /// As [`States::Whole`], of what has no sign.
+    Unsigned {
+        sums: Vec<u128>,
+        counts: Vec<u64>,
+    },
     /// Sums of floats, what they lost, and how many there were.
     Floats {
         sums: Vec<(f64, f64)>,
@@ -180,6 +185,7 @@ impl Accumulator {
             Aggregate::CountRows | Aggregate::Count => States::Counts(Vec::new()),
             Aggregate::Sum | Aggregate::Average => match input {
                 Kind::Float => States::Floats { sums: Vec::new(), counts: Vec::new() },
+                Kind::Huge => States::Unsigned { sums: Vec::new(), counts: Vec::new() },
                 _ => {
                     let limit = match (aggregate, input) {
                         (Aggregate::Sum, Kind::Decimal(_)) => POWERS_OF_TEN[38],
@@ -218,6 +224,10 @@ impl Accumulator {
         match &mut self.states {
             States::Counts(counts) => counts.resize(groups, 0),
             States::Whole { sums, counts, .. } => {
+                sums.resize(groups, 0);
+                counts.resize(groups, 0);
+            }
+            States::Unsigned { sums, counts } => {
                 sums.resize(groups, 0);
                 counts.resize(groups, 0);
             }
@@ -302,6 +312,15 @@ impl Accumulator {
                     }
                 }
             }
+            States::Unsigned { sums, counts } => {
+                for (sum, count) in sums.into_iter().zip(counts) {
+                    match (count, self.aggregate) {
+                        (0, _) => vector.push_null(),
+                        (_, Aggregate::Sum) => vector.push_cell(&sapwood_schema::Cell::Huge(sum)),
+                        (count, _) => vector.push_value(&Value::Float(sum as f64 / count as f64)),
+                    }
+                }
+            }
             States::Floats { sums, counts } => {
                 for ((sum, lost), count) in sums.into_iter().zip(counts) {
                     let sum = if sum.is_finite() { sum + lost } else { sum };
@@ -383,6 +402,7 @@ impl Accumulator {
             States::Counts(counts) => counts.len() * 8,
             States::Whole { sums, .. } => sums.len() * 24,
             States::Floats { sums, .. } => sums.len() * 24,
+            States::Unsigned { sums, .. } => sums.len() * 24,
             States::Moments(moments) => moments.len() * 24,
             States::Extremes { values, .. } => values.len() * 160,
             States::Truths { values, .. } => values.len(),
@@ -428,6 +448,12 @@ impl States {
             (States::Whole { sums, counts, limit }, Data::Big(values)) => {
                 for (row, group) in places() {
                     sums[group] = sum_of(sums[group], values[row], *limit, kind)?;
+                    counts[group] += 1;
+                }
+            }
+            (States::Unsigned { sums, counts }, Data::Huge(values)) => {
+                for (row, group) in places() {
+                    sums[group] = unsigned_sum_of(sums[group], values[row])?;
                     counts[group] += 1;
                 }
             }
@@ -493,6 +519,15 @@ impl States {
             ) => {
                 for (own, (sum, count)) in other_sums.iter().zip(other_counts).enumerate() {
                     sums[at(own)] = sum_of(sums[at(own)], *sum, *limit, &Kind::Big)?;
+                    counts[at(own)] += count;
+                }
+            }
+            (
+                States::Unsigned { sums, counts },
+                States::Unsigned { sums: other_sums, counts: other_counts },
+            ) => {
+                for (own, (sum, count)) in other_sums.iter().zip(other_counts).enumerate() {
+                    sums[at(own)] = unsigned_sum_of(sums[at(own)], *sum)?;
                     counts[at(own)] += count;
                 }
             }
@@ -569,8 +604,16 @@ impl States {
 fn sum_of(sum: i128, value: i128, limit: i128, kind: &Kind) -> Result<i128> {
     match sum.checked_add(value) {
         Some(sum) if limit == i128::MAX || (-limit < sum && sum < limit) => Ok(sum),
-        _ => Err(Error::value(format!("a sum is too large for {kind}: sum(cast(... as double))"))),
+        _ => Err(too_large(kind)),
     }
+}
+
+fn unsigned_sum_of(sum: u128, value: u128) -> Result<u128> {
+    sum.checked_add(value).ok_or_else(|| too_large(&Kind::Huge))
+}
+
+fn too_large(kind: &Kind) -> Error {
+    Error::value(format!("a sum is too large for {kind}: sum(cast(... as double))"))
 }
 
 /// Takes a value if it is better than the one that is there.

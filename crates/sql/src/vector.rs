@@ -34,6 +34,8 @@ pub enum Data {
     Int(Vec<i64>),
     /// Whole numbers beyond, and the units of other decimals.
     Big(Vec<i128>),
+    /// Whole numbers of 128 bits without a sign.
+    Huge(Vec<u128>),
     /// Floats, 32-bit ones too.
     Float(Vec<f64>),
     /// Text, bytes, and arrays as rows have them.
@@ -118,6 +120,7 @@ impl Data {
         match kind {
             Type::Bool => Data::Bool(Vec::new()),
             Type::UInt(64) | Type::Int(128) => Data::Big(Vec::new()),
+            Type::UInt(128) => Data::Huge(Vec::new()),
             Type::Int(_) | Type::UInt(_) | Type::Date | Type::Timestamp(_) => Data::Int(Vec::new()),
             Type::Decimal { digits, .. } if *digits <= 18 => Data::Int(Vec::new()),
             Type::Decimal { .. } => Data::Big(Vec::new()),
@@ -133,6 +136,7 @@ impl Data {
             Data::Bool(values) => values.len(),
             Data::Int(values) => values.len(),
             Data::Big(values) => values.len(),
+            Data::Huge(values) => values.len(),
             Data::Float(values) => values.len(),
             Data::Bytes(values) => values.len(),
         }
@@ -150,6 +154,7 @@ impl Data {
             Data::Bool(values) => values.push(false),
             Data::Int(values) => values.push(0),
             Data::Big(values) => values.push(0),
+            Data::Huge(values) => values.push(0),
             Data::Float(values) => values.push(0.0),
             Data::Bytes(values) => values.push(b""),
         }
@@ -160,6 +165,7 @@ impl Data {
             Data::Bool(values) => values.clear(),
             Data::Int(values) => values.clear(),
             Data::Big(values) => values.clear(),
+            Data::Huge(values) => values.clear(),
             Data::Float(values) => values.clear(),
             Data::Bytes(values) => values.clear(),
         }
@@ -224,6 +230,10 @@ impl Vector {
             (Data::Bool(values), Cell::Int(value)) => values.push(*value != 0),
             (Data::Big(values), Cell::Big(value)) => values.push(*value),
             (Data::Big(values), Cell::Int(value)) => values.push((*value).into()),
+            (Data::Huge(values), Cell::Huge(value)) => values.push(*value),
+            // Of a type that the column had before; none of these is negative.
+            (Data::Huge(values), Cell::Big(value)) => values.push(value.unsigned_abs()),
+            (Data::Huge(values), Cell::Int(value)) => values.push(value.unsigned_abs().into()),
             (data, cell) => unreachable!("{cell:?} does not go into {data:?}"),
         }
         self.note_value();
@@ -238,6 +248,7 @@ impl Vector {
             Value::Null => Cell::Null,
             Value::Bool(value) => Cell::Int((*value).into()),
             Value::Int(value) => whole(&self.data, *value),
+            Value::Huge(value) => Cell::Huge(*value),
             Value::Decimal { units, .. } => whole(&self.data, *units),
             Value::Float(value) => Cell::Float(*value),
             Value::Date(days) => Cell::Int((*days).into()),
@@ -250,7 +261,10 @@ impl Vector {
     }
 
     /// Appends an array of a type, as rows have it.
-    pub(crate) fn push_array(&mut self, value: &Value<'_>, kind: &Type) {
+    ///
+    /// # Panics
+    /// If it is none of that type.
+    pub fn push_array(&mut self, value: &Value<'_>, kind: &Type) {
         let Data::Bytes(values) = &mut self.data else { unreachable!("arrays are bytes") };
         values.push_with(|out| sapwood_schema::write_array(value, kind, out));
         self.note_value();
@@ -274,6 +288,7 @@ impl Vector {
             Data::Bool(values) => Cell::Int(values[at].into()),
             Data::Int(values) => Cell::Int(values[at]),
             Data::Big(values) => Cell::Big(values[at]),
+            Data::Huge(values) => Cell::Huge(values[at]),
             Data::Float(values) => Cell::Float(values[at]),
             Data::Bytes(values) if matches!(kind, Type::Array(..)) => Cell::Array(values.get(at)),
             Data::Bytes(values) => Cell::Bytes(values.get(at).into()),
@@ -289,6 +304,7 @@ impl Vector {
             Data::Bool(values) => Data::Bool(pick(values, places)),
             Data::Int(values) => Data::Int(pick(values, places)),
             Data::Big(values) => Data::Big(pick(values, places)),
+            Data::Huge(values) => Data::Huge(pick(values, places)),
             Data::Float(values) => Data::Float(pick(values, places)),
             Data::Bytes(values) => {
                 Data::Bytes(places.iter().map(|&at| values.get(at as usize)).collect())
@@ -307,6 +323,7 @@ impl Vector {
             (Data::Bool(values), Data::Bool(others)) => values.push(others[at]),
             (Data::Int(values), Data::Int(others)) => values.push(others[at]),
             (Data::Big(values), Data::Big(others)) => values.push(others[at]),
+            (Data::Huge(values), Data::Huge(others)) => values.push(others[at]),
             (Data::Float(values), Data::Float(others)) => values.push(others[at]),
             (Data::Bytes(values), Data::Bytes(others)) => values.push(others.get(at)),
             (data, other) => unreachable!("{other:?} does not go into {data:?}"),
@@ -328,6 +345,7 @@ impl Vector {
                 Data::Bool(values) => values.len(),
                 Data::Int(values) => values.len() * 8,
                 Data::Big(values) => values.len() * 16,
+                Data::Huge(values) => values.len() * 16,
                 Data::Float(values) => values.len() * 8,
                 Data::Bytes(values) => values.memory(),
             }

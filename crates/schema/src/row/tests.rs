@@ -34,6 +34,39 @@ fn bytes_are_pinned() {
 }
 
 #[test]
+fn whole_numbers_of_128_bits_without_a_sign_lie_as_they_are() {
+    let rows = format("a:u128, b:u128?, c:[u128; 2], key(a)");
+    let huge = Value::from(u128::MAX - 1);
+    let row = [huge.clone(), 1.into(), Value::Array(vec![huge, 0.into()])];
+    let (key, value) = encoded(&rows, &row);
+    assert_eq!(key[..], (u128::MAX - 1).to_be_bytes());
+    assert_eq!(value[2..18], 1_u128.to_le_bytes());
+    assert_eq!(rows.decode(&key, &value), Ok(row.to_vec()));
+    let one = rows.project(&[1]);
+    one.read(&key, &value, &mut |_, cell| assert_eq!(cell, Cell::Huge(1))).expect("a row");
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    for (cell, expected) in [
+        (Cell::Huge(u128::MAX), Ok(())),
+        (Cell::Int(7), Ok(())),
+        (Cell::Big(i128::MAX), Ok(())),
+        (Cell::Int(-1), Err("-1 does not fit into u128")),
+    ] {
+        let rows = format("a:u128, b:u128, key(a)");
+        let written = rows.encode_cells(&|_| cell.clone(), None, &mut key, &mut value);
+        match expected {
+            Ok(()) => assert_eq!(written, Ok(())),
+            Err(says) => {
+                let what = written.expect_err("it has a sign").to_string();
+                assert!(what.contains(says), "{what}");
+            }
+        }
+    }
+    let narrow = format("a:i128, key(a)");
+    let written = narrow.encode_cells(&|_| Cell::Huge(u128::MAX), None, &mut key, &mut value);
+    assert!(written.expect_err("it is too large").to_string().contains("does not fit into i128"));
+}
+
+#[test]
 fn long_texts_have_wide_ends() {
     let rows = format("a:i8, b:text, c:bytes, key(a)");
     for len in [65_530, 65_531, 65_535, 65_536, 200_000] {
@@ -170,6 +203,8 @@ fn typed() -> impl Strategy<Value = (Type, Vec<Value<'static>>)> {
         ints(Type::Int(64), any::<i64>().prop_map(i128::from).boxed()),
         ints(Type::UInt(64), any::<u64>().prop_map(i128::from).boxed()),
         ints(Type::Int(128), any::<i128>().boxed()),
+        prop::collection::vec(any::<u128>().prop_map(Value::from), 2)
+            .prop_map(|it| (Type::UInt(128), it)),
         prop::collection::vec(any::<bool>().prop_map(Value::Bool), 2)
             .prop_map(|it| (Type::Bool, it)),
         prop::collection::vec(any::<f64>().prop_map(Value::Float), 2)
@@ -205,6 +240,10 @@ fn ordered(left: &Value<'_>, right: &Value<'_>) -> std::cmp::Ordering {
         },
         (Value::Text(left), Value::Text(right)) => left.cmp(right),
         (Value::Bytes(left), Value::Bytes(right)) => left.cmp(right),
+        // Those of one form are above all of the other.
+        (Value::Huge(left), Value::Huge(right)) => left.cmp(right),
+        (Value::Huge(_), _) => std::cmp::Ordering::Greater,
+        (_, Value::Huge(_)) => std::cmp::Ordering::Less,
         (left, right) => whole(left).cmp(&whole(right)),
     }
 }

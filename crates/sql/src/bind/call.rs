@@ -360,7 +360,7 @@ impl Binder<'_> {
             }
             match part.kind {
                 Kind::Int | Kind::Null => Ok(converted(part, &Kind::Int)),
-                Kind::Big => {
+                Kind::Big | Kind::Huge => {
                     let at = part.at;
                     self.cast(part, &Kind::Int, OnFailure::Refuse, at).map(folded)
                 }

@@ -104,6 +104,30 @@ impl Binder<'_> {
         Ok((converted(left, &kind), converted(right, &kind), kind))
     }
 
+    /// Two values in the kind in which they are compared, or in two kinds of whole numbers of 128 bits, which are compared
+    /// nonetheless: no kind has all of both.
+    pub(super) fn meet_to_compare(
+        &mut self,
+        left: Node,
+        right: Node,
+        at: Span,
+    ) -> Result<(Node, Node, Kind)> {
+        let (left, right) = self.alike(left, right)?;
+        let is_kept = |node: &Node| match node.as_constant() {
+            Some(Value::Int(number)) => *number < 0,
+            _ => true,
+        };
+        match (&left.kind, &right.kind) {
+            (Kind::Int | Kind::Big, Kind::Huge) if is_kept(&left) => {
+                Ok((converted(left, &Kind::Big), right, Kind::Huge))
+            }
+            (Kind::Huge, Kind::Int | Kind::Big) if is_kept(&right) => {
+                Ok((left, converted(right, &Kind::Big), Kind::Huge))
+            }
+            _ => self.meet(left, right, at),
+        }
+    }
+
     /// Two values, of which a text in quotes becomes what the other is.
     fn alike(&mut self, left: Node, right: Node) -> Result<(Node, Node)> {
         Ok(match (left.is_quoted(), right.is_quoted()) {
@@ -144,7 +168,7 @@ impl Binder<'_> {
         right: Node,
         at: Span,
     ) -> Result<Node> {
-        let (left, right, kind) = self.meet(left, right, at)?;
+        let (left, right, kind) = self.meet_to_compare(left, right, at)?;
         let is_equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
         if !kind.is_ordered() && !is_equality {
             return Err(Error::meaning(format!("a {kind} has no order")).at(at));
@@ -202,7 +226,11 @@ impl Binder<'_> {
         let (left, right) = self.alike(left, right)?;
         let left = self.expect_number(left, arithmetic.sign())?;
         let right = self.expect_number(right, arithmetic.sign())?;
-        let kind = left.kind.common(&right.kind).expect("numbers meet");
+        // What has no sign is computed with one, if it has room for that.
+        let kind = match left.kind.common(&right.kind).expect("numbers meet") {
+            Kind::Huge => Kind::Big,
+            kind => kind,
+        };
         match (kind, arithmetic) {
             // Digits behind the point add up.
             (Kind::Decimal(_), Multiply) => {
@@ -238,6 +266,15 @@ impl Binder<'_> {
         {
             return Ok(Node::constant(Value::Int(negative), at));
         }
+        if let Some(Value::Huge(value)) = node.as_constant()
+            && *value == i128::MIN.unsigned_abs()
+        {
+            return Ok(Node::constant(Value::Int(i128::MIN), at));
+        }
+        let node = match node.kind {
+            Kind::Huge => converted(node, &Kind::Big),
+            _ => node,
+        };
         let kind = node.kind.clone();
         Ok(Node { op: Op::Negate(Box::new(node)), kind, at })
     }

@@ -149,6 +149,8 @@ fn behind(prefix: &str) -> Option<String> {
 fn is_less(left: &Value<'_>, right: &Value<'_>) -> bool {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => left < right,
+        (Value::Huge(left), Value::Huge(right)) => left < right,
+        (Value::Int(_), Value::Huge(_)) => true,
         (Value::Float(left), Value::Float(right)) => left < right,
         (Value::Date(left), Value::Date(right)) => left < right,
         (Value::Text(left), Value::Text(right)) => left < right,

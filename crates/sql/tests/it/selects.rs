@@ -211,7 +211,7 @@ fn numbers_are_exact_or_refused() {
         ("-9223372036854775808 - 1", "too large for bigint"),
         ("abs(-9223372036854775808)", "too large for bigint"),
         ("1e308 * 10", "too large for double"),
-        ("170141183460469231731687303715884105727 + 1", "more than 38 digits"),
+        ("170141183460469231731687303715884105727 + 1", "too large for hugeint"),
         ("99999999999999999999999999999999999999 * 10.0", "too large for decimal"),
         ("cast(300 as tinyint)", "300 does not fit into i8"),
         ("cast('x' as int)", "text 'x' cannot be a bigint"),
@@ -397,4 +397,117 @@ fn arrays_have_items() {
         ["[1, 2.5, 3] 2.5 null", "[4, 5, 6] 5 null"]
     );
     assert_eq!(db.value("select sum(v[1]) from t"), "5");
+}
+
+const HUGE_MAX: &str = "340282366920938463463374607431768211455";
+
+/// Whole numbers of 128 bits without a sign, below and above those with one.
+fn hashes() -> Memory {
+    Memory::default().with(
+        "t",
+        "k:u128, a:u128?, b:i8, key(k)",
+        "(0, 5, 1), (170141183460469231731687303715884105727, 7, -1),
+         (170141183460469231731687303715884105728, null, 1),
+         (340282366920938463463374607431768211455, 340282366920938463463374607431768211454, 2)",
+    )
+}
+
+#[test]
+fn numbers_without_a_sign_are_compared_and_sorted() {
+    let db = hashes();
+    for (condition, expected) in [
+        ("k = 340282366920938463463374607431768211455", &["2"][..]),
+        ("k > 170141183460469231731687303715884105727", &["1", "2"]),
+        ("k >= 170141183460469231731687303715884105728", &["1", "2"]),
+        ("k < 1", &["1"]),
+        ("k > -1", &["1", "-1", "1", "2"]),
+        ("k = -1", &[]),
+        ("-1 < k and k < 3", &["1"]),
+        ("k > b", &["-1", "1", "2"]),
+        ("b >= k", &["1"]),
+        ("b = 340282366920938463463374607431768211455", &[]),
+        ("k in (-1, 0, 340282366920938463463374607431768211455)", &["1", "2"]),
+        ("k not in (-1, 0)", &["-1", "1", "2"]),
+        ("b in (340282366920938463463374607431768211455, 2)", &["2"]),
+        ("k between -5 and 5", &["1"]),
+        ("a is distinct from 5", &["-1", "1", "2"]),
+        ("k > 1e38", &["-1", "1", "2"]),
+        ("k = '170141183460469231731687303715884105728'", &["1"]),
+    ] {
+        let found = db.rows(&format!("select b from t where {condition} order by k"));
+        assert_eq!(found, expected, "{condition}");
+        // Where the key does not help.
+        let found = db.rows(&format!("select b from t where ({condition}) is true order by k"));
+        assert_eq!(found, expected, "{condition}");
+    }
+    assert_eq!(
+        db.rows("select b from t order by a desc nulls last, k desc"),
+        ["2", "-1", "1", "1"]
+    );
+    assert_eq!(db.value("select max(k) from t"), HUGE_MAX);
+    assert_eq!(
+        db.rows("select a, count(*) from t where a is not null group by 1 order by 1").len(),
+        3
+    );
+    assert_eq!(db.value("select count(distinct k) from t"), "4");
+}
+
+#[test]
+fn numbers_without_a_sign_are_computed_exactly_or_refused() {
+    let db = hashes();
+    for (expression, expected) in [
+        ("sum(a)", Err("a sum is too large for uhugeint")),
+        ("typeof(340282366920938463463374607431768211455)", Ok("uhugeint")),
+        ("typeof(170141183460469231731687303715884105727)", Ok("hugeint")),
+        (
+            "-170141183460469231731687303715884105728",
+            Ok("-170141183460469231731687303715884105728"),
+        ),
+        ("-340282366920938463463374607431768211455", Err("cannot be a hugeint")),
+        ("340282366920938463463374607431768211455", Ok(HUGE_MAX)),
+        ("340282366920938463463374607431768211456", Err("more than 38 digits")),
+        ("170141183460469231731687303715884105728 + 0", Err("cannot be a hugeint")),
+        ("cast(7 as uhugeint) - 9", Ok("-2")),
+        ("cast(7 as uhugeint) * 2.5", Ok("17.5")),
+        ("cast(-1 as uhugeint)", Err("-1 cannot be a uhugeint")),
+        ("try_cast('340282366920938463463374607431768211456' as uhugeint)", Ok("null")),
+        ("cast('340282366920938463463374607431768211455' as uint128)", Ok(HUGE_MAX)),
+        (
+            "cast('170141183460469231731687303715884105727' as hugeint)",
+            Ok("170141183460469231731687303715884105727"),
+        ),
+        ("340282366920938463463374607431768211455::double", Ok("3.402823669209385e38")),
+        ("1e38::uhugeint", Ok("99999999999999997748809823456034029568")),
+        ("340282366920938463463374607431768211455::text", Ok(HUGE_MAX)),
+        ("340282366920938463463374607431768211455::bigint", Err("cannot be a bigint")),
+        ("abs(340282366920938463463374607431768211455)", Ok(HUGE_MAX)),
+        ("sign(340282366920938463463374607431768211455)", Ok("1")),
+        (
+            "round(340282366920938463463374607431768211455, -37)",
+            Ok("340000000000000000000000000000000000000"),
+        ),
+        ("greatest(1, 340282366920938463463374607431768211455)", Ok(HUGE_MAX)),
+        ("coalesce(null, 340282366920938463463374607431768211455)", Ok(HUGE_MAX)),
+    ] {
+        let sql = match expression.starts_with("sum") {
+            true => format!("select {expression} from t, (select 1)").replace(", (select 1)", ""),
+            false => format!("select {expression}"),
+        };
+        match (db.try_run(&sql), expected) {
+            (Ok(_), Ok(expected)) => assert_eq!(db.value(&sql), expected, "{expression}"),
+            (Err(error), Err(says)) => {
+                assert!(error.to_string().contains(says), "{expression}: {error}");
+            }
+            (found, expected) => panic!("{expression}: {found:?}, not {expected:?}"),
+        }
+    }
+    assert_eq!(db.rows("select sum(a), avg(a) from t where a < 10"), ["12 6"]);
+    assert_eq!(
+        db.value("select sum(a) from t where k > 0 and a > 7"),
+        "340282366920938463463374607431768211454"
+    );
+    db.run("update t set a = a * 2 where a < 10");
+    assert_eq!(db.rows("select a from t order by a nulls first limit 3"), ["null", "10", "14"]);
+    let error = db.try_run("update t set a = b").expect_err("one is below zero");
+    assert!(error.to_string().contains("-1 does not fit into u128"), "{error}");
 }

@@ -16,7 +16,7 @@ use crate::value::{Kind, Value};
 
 /// A column of rows of a schema.
 ///
-/// Whole numbers and truth are what they are; floats too, but NaN, which is a mismatch; decimals are the nearest
+/// Whole numbers and truth are what they are, but `u128` from 2^127 on, which is a mismatch; floats too, but NaN, which is a mismatch; decimals are the nearest
 /// float, unless they have no digits behind the point; days and moments are text (ISO 8601), which sorts as they do.
 /// Arrays are mismatches.
 #[derive(Debug, Clone)]
@@ -127,6 +127,8 @@ impl RowColumn {
             (Cell::Big(value), Type::Int(_) | Type::UInt(_) | Type::Decimal { scale: 0, .. }) => {
                 Value::Int(value)
             }
+            // As numbers of fixed width: those above are mismatches.
+            (Cell::Huge(value), _) => Value::Int(i128::try_from(value).map_err(|_| Why::Wide)?),
             (Cell::Float(value), _) => number(value)?,
             (Cell::Bytes(bytes), Type::Bytes) => Value::Bytes(bytes),
             (Cell::Bytes(text), _) => match std::str::from_utf8(&text) {
@@ -224,7 +226,7 @@ mod tests {
     fn every_type_is_read() {
         let format = format(
             "k:text, a:bool, b:i8, c:u64, d:i128, e:f32, f:f64, g:decimal(10,2), h:decimal(30,0), i:date, \
-             j:timestamp(ms), l:text, m:bytes, n:[u8; 2], key(k)",
+             j:timestamp(ms), l:text, m:bytes, n:[u8; 2], o:u128, p:u128?, q:u128?, key(k)",
         );
         let texts = [
             "x\\0y",
@@ -241,6 +243,9 @@ mod tests {
             "plane",
             "a\\xFF",
             "[1, 2]",
+            "170141183460469231731687303715884105727",
+            "7",
+            "170141183460469231731687303715884105728",
         ];
         let kinds = format.schema().columns().iter().map(|column| &column.kind);
         let row: Vec<Typed<'_>> = texts
@@ -264,6 +269,9 @@ mod tests {
             Ok(Some("plane".into())),
             Ok(Some(Value::Bytes(Cow::Owned(b"a\xFF".to_vec())))),
             Err(Why::Compound),
+            Ok(Some(Value::Int(i128::MAX))),
+            Ok(Some(7.into())),
+            Err(Why::Wide),
         ];
         assert_eq!(read(&format, &row), expected);
     }

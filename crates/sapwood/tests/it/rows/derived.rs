@@ -20,6 +20,7 @@ struct Mixed {
     byte: u8,
     word: u16,
     large: u64,
+    vast: u128,
     #[row(key)]
     r#type: String,
     single: f32,
@@ -46,6 +47,7 @@ fn mixed(id: u32) -> Mixed {
         byte: u8::MAX,
         word: u16::MAX,
         large: u64::MAX,
+        vast: u128::MAX,
         r#type: "an oak".to_owned(),
         single: 0.5,
         double: 1e300,
@@ -65,7 +67,7 @@ fn fields_are_columns() {
     assert_eq!(
         Mixed::schema().to_string(),
         "id:u32, is_late:bool, tiny:i8, short:i16, int:i32, long:i64, huge:i128, byte:u8, word:u16, \
-         large:u64, type:text, single:f32, double:f64, bytes:bytes, vector:[f32; 3], counts:[u16; 2], \
+         large:u64, vast:u128, type:text, single:f32, double:f64, bytes:bytes, vector:[f32; 3], counts:[u16; 2], \
          day:date, moment:timestamp(us), note:text?, share:f64?, days:[i64; 2]?, key(id, type)"
     );
     assert_eq!(Mixed::from_values(mixed(1).to_values()), Ok(mixed(1)));

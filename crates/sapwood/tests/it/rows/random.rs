@@ -17,7 +17,7 @@ fn pick_type(rng: &mut Rng) -> Type {
     match rng.u8(..13) {
         0 => Type::Bool,
         1 => Type::Int([8, 16, 32, 64, 128][rng.usize(..5)]),
-        2 => Type::UInt([8, 16, 32, 64][rng.usize(..4)]),
+        2 => Type::UInt([8, 16, 32, 64, 128][rng.usize(..5)]),
         3 => Type::F32,
         4 => Type::F64,
         5 => Type::Decimal { digits: 9, scale: 2 },
@@ -35,6 +35,7 @@ fn pick_value(rng: &mut Rng, kind: &Type) -> Value<'static> {
     let small = rng.i8(-3..4);
     match kind {
         Type::Bool => Value::Bool(small > 0),
+        Type::UInt(128) if small < 0 => Value::from(u128::MAX - u128::from(small.unsigned_abs())),
         Type::UInt(_) => Value::Int(small.unsigned_abs().into()),
         Type::Int(_) => Value::Int(small.into()),
         Type::F32 | Type::F64 => Value::Float(f64::from(small) / 2.0),
@@ -91,8 +92,11 @@ fn pick_wider(rng: &mut Rng, schema: &Schema) -> Option<(String, Type)> {
     let column = &schema.columns()[column];
     let wider = match column.kind {
         Type::Int(bits @ ..128) => Type::Int(bits * 2),
-        Type::UInt(64) => Type::Int(128),
-        Type::UInt(bits) => match rng.bool() {
+        Type::UInt(64) => match rng.bool() {
+            true => Type::UInt(128),
+            false => Type::Int(128),
+        },
+        Type::UInt(bits @ ..64) => match rng.bool() {
             true => Type::UInt(bits * 2),
             false => Type::Int(bits * 2),
         },
