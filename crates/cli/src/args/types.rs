@@ -10,8 +10,8 @@ use sapwood::schema::{Schema, Type};
 pub(crate) struct TextColumns {
     /// Types of columns, instead of those that all their values have: `flight:u16, price:decimal(10,2)`
     ///
-    /// bool, i8 to i128, u8 to u64, f32, f64, decimal(DIGITS,SCALE), date, timestamp(s|ms|us|ns), text, bytes. A row
-    /// with a value of another type is malformed.
+    /// bool, i8 to i128, u8 to u128, f32, f64, decimal(DIGITS,SCALE), date, timestamp(s|ms|us|ns), text, bytes, and arrays
+    /// as [f32; 4]. A row with a value of another type is malformed.
     #[arg(long, value_name = "COLUMN:TYPE,...")]
     pub(crate) types: Option<Types>,
 

@@ -16,6 +16,7 @@
 //! | `field` | text as values of a column |
 //! | `text` | a file of text, whose types may widen |
 //! | `csv`, `json`, `columnar` | files of each format |
+//! | `members` | values of JSON as they are written |
 //! | `objects` | the objects in a block of JSON |
 //! | `source` | a file as a source |
 //!
@@ -31,6 +32,7 @@ mod field;
 mod input;
 mod json;
 mod looks;
+mod members;
 mod objects;
 mod options;
 mod records;

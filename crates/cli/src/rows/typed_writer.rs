@@ -97,6 +97,7 @@ fn readable<'v>(value: &'v Value<'_>) -> Value<'v> {
     const DIGITS: u32 = 15;
     let is_kept = match value {
         Value::Int(number) => i64::try_from(*number).is_ok() || u64::try_from(*number).is_ok(),
+        Value::Huge(_) => false,
         Value::Decimal { units, .. } => units.unsigned_abs() < 10_u128.pow(DIGITS),
         _ => true,
     };

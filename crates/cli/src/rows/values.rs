@@ -33,7 +33,9 @@ fn json_text(text: &str) -> String {
 fn json(value: &Value<'_>) -> String {
     match value {
         Value::Null => "null".to_owned(),
-        Value::Bool(_) | Value::Int(_) | Value::Decimal { .. } => value.to_string(),
+        Value::Bool(_) | Value::Int(_) | Value::Huge(_) | Value::Decimal { .. } => {
+            value.to_string()
+        }
         // JSON has no other floats.
         Value::Float(number) if number.is_finite() => serde_json::Value::from(*number).to_string(),
         Value::Array(items) => {

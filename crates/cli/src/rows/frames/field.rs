@@ -66,7 +66,10 @@ impl Reading<'_> {
                 for (at, text) in texts.enumerate() {
                     match self.is_missing(text) {
                         true => vector.push_null(),
-                        false => vector.push_value(&self.value(text).ok_or(at)?),
+                        false => match self.value(text).ok_or(at)? {
+                            value @ Value::Array(_) => vector.push_array(&value, self.kind),
+                            value => vector.push_value(&value),
+                        },
                     }
                 }
                 Ok(vector)

@@ -1,26 +1,24 @@
 //! JSON: objects whose fields are columns.
 //!
-//! Fields of objects within objects are columns `a.b`; arrays are text, their JSON. Columns stand in the order in
-//! which fields first occur.
+//! Fields of objects within objects are columns `a.b`. Arrays that all have as many numbers, truth values, days or moments
+//! are arrays; others are text, their JSON. Columns stand in the order in which fields first occur. Numbers keep their
+//! digits: each is read from its own text.
 
 use std::collections::HashMap;
 
 use sapwood::schema::{Type, Value, date_of_text, timestamp_of_text};
 use sapwood::sql::{BATCH_ROWS, Batch, Scan, Sink, SourceResult, Strings, Vector};
-use serde_json::{Map, Value as Json};
 
 use super::blocks::{Blocks, batch_number};
 use super::content::Layout;
 use super::cuts::Cuts;
 use super::input::Input;
-use super::looks::Look;
+use super::looks::{Look, Values};
+use super::members::{Json, Members, items};
 use super::objects::{Bad, Objects};
 use super::options::FrameOptions;
 use super::text::{Known, TextFile, Widening};
 use crate::terminal::format::quoted;
-
-/// Objects within objects that are taken apart; those within are text.
-const DEPTH_MAX: usize = 8;
 
 /// The fields that the first rows have, and what they are; those of the rows before are known. Objects that are none
 /// tell nothing.
@@ -46,21 +44,16 @@ pub(super) fn look(
                 Err(Bad { is_end: false, .. }) => continue,
                 Err(bad) => return Err(format!("{}, line {}: {}", input.name, bad.line, bad.what)),
             };
-            leaves(&object, &mut |path, value| {
+            object.leaves(&mut |path, value| {
                 let at = places.get(path).copied().unwrap_or_else(|| {
                     names.push(path.to_owned());
                     looks.push(Look::default());
                     places.insert(path.to_owned(), names.len() - 1);
                     names.len() - 1
                 });
-                let look = &mut looks[at];
                 match value {
-                    Json::Null => {}
-                    Json::Bool(_) => look.truth(),
-                    Json::Number(number) => look.number(&number.to_string()),
-                    Json::String(text) if options.na.as_ref() == Some(text) => {}
-                    Json::String(text) => look.string(text),
-                    Json::Array(_) | Json::Object(_) => look.text(),
+                    Json::String(text) if options.na.as_deref() == Some(text) => {}
+                    value => looks[at].json(value),
                 }
             });
             rows += 1;
@@ -81,30 +74,6 @@ fn cuts(layout: Layout) -> Cuts {
         Layout::Lines => Cuts::lines(),
         Layout::Values | Layout::Array => Cuts::values(),
     }
-}
-
-/// The values in an object, and in the objects within, with their names.
-fn leaves<'v>(object: &'v Map<String, Json>, each: &mut dyn FnMut(&str, &'v Json)) {
-    fn within<'v>(
-        object: &'v Map<String, Json>,
-        path: &mut String,
-        depth: usize,
-        each: &mut dyn FnMut(&str, &'v Json),
-    ) {
-        for (name, value) in object {
-            let begin = path.len();
-            if depth > 1 {
-                path.push('.');
-            }
-            path.push_str(name);
-            match value {
-                Json::Object(inner) if depth < DEPTH_MAX => within(inner, path, depth + 1, each),
-                value => each(path, value),
-            }
-            path.truncate(begin);
-        }
-    }
-    within(object, &mut String::new(), 1, each);
 }
 
 /// Objects that are being read.
@@ -186,16 +155,11 @@ impl<'a> JsonScan<'a> {
     }
 
     /// Appends an object to the columns; false if it is left out.
-    fn push(
-        &self,
-        object: &Map<String, Json>,
-        line: u64,
-        vectors: &mut [Vector],
-    ) -> SourceResult<bool> {
+    fn push(&self, object: &Members<'_>, line: u64, vectors: &mut [Vector]) -> SourceResult<bool> {
         let file = self.file;
-        let mut values: HashMap<usize, &Json> = HashMap::with_capacity(self.places.len());
+        let mut values: HashMap<usize, &Json<'_>> = HashMap::with_capacity(self.places.len());
         let mut further = None;
-        leaves(object, &mut |path, value| match self.places.get(path) {
+        object.leaves(&mut |path, value| match self.places.get(path) {
             Some(column) => drop(values.insert(*column, value)),
             None if self.is_whole && further.is_none() => further = Some(path.to_owned()),
             None => {}
@@ -216,17 +180,19 @@ impl<'a> JsonScan<'a> {
                 row.push(value);
                 continue;
             }
-            let text = match value {
-                Json::String(text) => text.clone(),
-                other => other.to_string(),
-            };
+            let text = value.text();
             if file.leaves_out() && file.typed.is_said[*column] {
                 file.leave_out(line, file.unlike(*column, &text));
                 return Ok(false);
             }
             return Err(file.misfit(*column, &text, line, &self.columns));
         }
-        vectors.iter_mut().zip(&row).for_each(|(vector, value)| vector.push_value(value));
+        for ((vector, value), column) in vectors.iter_mut().zip(&row).zip(&self.columns) {
+            match value {
+                Value::Array(_) => vector.push_array(value, file.kind(*column)),
+                value => vector.push_value(value),
+            }
+        }
         Ok(true)
     }
 
@@ -235,40 +201,102 @@ impl<'a> JsonScan<'a> {
     }
 
     /// A value of a column's type; none if it is of another.
-    fn value<'v>(&self, column: usize, value: &'v Json) -> Option<Value<'v>> {
+    fn value<'v>(&self, column: usize, value: &'v Json<'_>) -> Option<Value<'v>> {
         let kind = self.file.kind(column);
-        let missing = self.file.typed.missing.as_ref();
+        let missing = self.file.typed.missing.as_deref();
+        let look = &self.file.known.looks[column];
+        let is_said = self.file.typed.is_said[column];
         match (kind, value) {
             (_, Json::Null) => Some(Value::Null),
             (_, Json::String(text)) if missing == Some(text) && !self.is_key(column) => {
                 Some(Value::Null)
             }
-            (Type::Text, Json::String(text)) => Some(Value::text(text.as_str())),
-            (Type::Text, other) => Some(Value::text(other.to_string())),
-            _ if self.file.typed.is_said[column] => {
-                let value = match value {
-                    Json::String(text) => Value::of_text(text, kind),
-                    other => Value::of_text(&other.to_string(), kind).map(Value::into_owned),
-                };
-                value.and_then(|value| value.to_type(kind)).ok()
+            (Type::Array(item, len), Json::Array(text)) => {
+                let items = items(text).ok().filter(|items| items.len() == usize::from(*len))?;
+                let seen = (!is_said).then_some(&look.items);
+                let items = items.iter().map(|value| scalar(item, value, seen));
+                let items = items.map(|value| value.map(Value::into_owned));
+                items.collect::<Option<_>>().map(Value::Array)
             }
-            (Type::Int(_), Json::Number(number)) => match (number.as_i64(), number.as_u64()) {
-                (Some(number), _) => Some(Value::from(number)),
-                (None, Some(number)) if *kind == Type::Int(128) => Some(Value::from(number)),
-                _ => None,
-            },
-            (Type::F64, Json::Number(number)) => number.as_f64().map(Value::Float),
-            (Type::Bool, Json::Bool(value)) => Some(Value::Bool(*value)),
-            (_, Json::String(text)) if text.starts_with('+') => None,
-            (Type::Date, Json::String(text)) => date_of_text(text).map(Value::Date),
-            (Type::Timestamp(precision), Json::String(text)) => {
-                let precision = *precision;
-                timestamp_of_text(text, precision)
-                    .map(|ticks| Value::Timestamp { ticks, precision })
-            }
-            _ => None,
+            _ => scalar(kind, value, (!is_said).then_some(&look.values)),
         }
     }
+}
+
+/// A value of a type; none if it is of another. Of a type that was found it is what others were `seen` to be, of one that
+/// was said whatever has a text that is.
+fn scalar<'v>(kind: &Type, value: &'v Json<'_>, seen: Option<&Values>) -> Option<Value<'v>> {
+    let Some(seen) = seen else {
+        let value = match (kind, value) {
+            (Type::Text, value) => Ok(Value::Text(value.text())),
+            (_, Json::String(text)) => Value::of_text(text, kind),
+            (_, Json::Number(text)) => number(text, kind),
+            (_, Json::Bool(true)) => Value::of_text("true", kind),
+            (_, Json::Bool(false)) => Value::of_text("false", kind),
+            _ => return None,
+        };
+        return value.and_then(|value| value.to_type(kind)).ok();
+    };
+    match (kind, value) {
+        (_, Json::Null) => None,
+        (Type::Text, value) => Some(Value::Text(value.text())),
+        (Type::Int(64), Json::Number(text)) => text.parse::<i64>().ok().map(Value::from),
+        (Type::Int(_), Json::Number(text)) => text.parse::<i128>().ok().map(Value::from),
+        (Type::UInt(_), Json::Number(text)) => text.parse::<u128>().ok().map(Value::from),
+        (Type::F64, Json::Number(text)) => {
+            // Few digits are those of a float in any case.
+            let is_float = text.len() <= 15 || seen.holds(text, kind);
+            let float = text.parse::<f64>().ok().filter(|float| is_float && float.is_finite());
+            float.map(Value::Float)
+        }
+        (Type::Bool, Json::Bool(value)) => Some(Value::Bool(*value)),
+        (_, Json::String(text)) if text.starts_with('+') => None,
+        (Type::Date, Json::String(text)) => date_of_text(text).map(Value::Date),
+        (Type::Timestamp(precision), Json::String(text)) => {
+            let precision = *precision;
+            timestamp_of_text(text, precision).map(|ticks| Value::Timestamp { ticks, precision })
+        }
+        _ => None,
+    }
+}
+
+/// A number as a value of a type that was said. One with an exponent is exact, too.
+fn number<'v>(text: &'v str, kind: &Type) -> Result<Value<'v>, String> {
+    match (kind, text.contains(['e', 'E'])) {
+        (Type::Int(_) | Type::UInt(_) | Type::Decimal { .. }, true) => {
+            let plain = without_exponent(text).ok_or_else(|| format!("`{text}` is no {kind}"))?;
+            Value::of_text(&plain, kind).map(Value::into_owned)
+        }
+        _ => Value::of_text(text, kind),
+    }
+}
+
+/// The digits of a number that is written with an exponent; none if there are too many for any type.
+fn without_exponent(text: &str) -> Option<String> {
+    let (mantissa, exponent) = text.split_once(['e', 'E'])?;
+    let exponent: i32 = exponent.parse().ok().filter(|it: &i32| it.unsigned_abs() <= 100)?;
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", mantissa),
+    };
+    let (whole, behind) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{behind}");
+    // Where the point stands among the digits.
+    let point = whole.len() as i32 + exponent;
+    let zeros = |count: i32| "0".repeat(count.max(0) as usize);
+    let (front, back) = match usize::try_from(point) {
+        Ok(point) if point < digits.len() => digits.split_at(point),
+        Ok(_) => (digits.as_str(), ""),
+        Err(_) => ("", digits.as_str()),
+    };
+    let front = format!("{front}{}", zeros(point - digits.len() as i32));
+    let back = format!("{}{back}", zeros(-point));
+    let (front, back) = (front.trim_start_matches('0'), back.trim_end_matches('0'));
+    let front = if front.is_empty() { "0" } else { front };
+    Some(match back {
+        "" => format!("{sign}{front}"),
+        back => format!("{sign}{front}.{back}"),
+    })
 }
 
 impl Scan for JsonScan<'_> {
@@ -284,5 +312,28 @@ impl Scan for JsonScan<'_> {
 impl Drop for JsonScan<'_> {
     fn drop(&mut self) {
         self.file.input.finish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponents_move_the_point() {
+        for (text, expected) in [
+            ("1e3", "1000"),
+            ("1.50E2", "150"),
+            ("-1.25e-2", "-0.0125"),
+            ("12.5e-1", "1.25"),
+            ("1e-3", "0.001"),
+            ("123456789012345678901234567890e1", "1234567890123456789012345678900"),
+            ("0e5", "0"),
+            ("0.005e3", "5"),
+        ] {
+            assert_eq!(without_exponent(text).as_deref(), Some(expected), "{text}");
+        }
+        assert_eq!(without_exponent("1e101"), None);
+        assert_eq!(without_exponent("1e-99999999999"), None);
     }
 }

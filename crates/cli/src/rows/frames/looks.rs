@@ -3,8 +3,12 @@
 use sapwood::schema::{Inference, Type};
 use sapwood::sql::SourceColumn;
 
+use super::members::{Json, items};
 use super::options::FrameOptions;
 use crate::terminal::format::quoted;
+
+/// Items that an array has at most.
+const ITEMS_MAX: u16 = 4_096;
 
 /// The text that many programs write for a missing value, and that is a word as well.
 pub(super) const NA: &str = "NA";
@@ -12,62 +16,51 @@ pub(super) const NA: &str = "NA";
 /// What the values of a column are that were looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Look {
+    /// Those that are no arrays.
+    pub(super) values: Values,
+    /// The items of arrays of JSON.
+    pub(super) items: Values,
+    /// How many items each array has.
+    len: Option<u16>,
+    /// Whether a field is `NA`, which is a missing value or a text.
+    has_na: bool,
+}
+
+/// What values are, of which none is an array.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Values {
     /// Fields of CSV, and numbers of JSON: what they say tells their type.
     plain: Inference,
     /// Strings of JSON.
     strings: Inference,
     /// Whether there are truth values of JSON.
     has_truth: bool,
-    /// Whether a field is `NA`, which is a missing value or a text.
-    has_na: bool,
     /// Whether values are text, whatever they look like.
     is_text: bool,
 }
 
-impl Look {
-    /// Takes a field of CSV into account; missing ones tell nothing.
-    #[inline]
-    pub(super) fn field(&mut self, text: &str, missing: Option<&str>) {
-        match missing {
-            _ if text.is_empty() => {}
-            Some(missing) if text == missing => {}
-            None if text == NA => self.has_na = true,
-            _ => self.plain.look(text),
+impl Values {
+    /// Takes a value of JSON into account; null tells nothing.
+    fn json(&mut self, value: &Json<'_>) {
+        match value {
+            Json::Null => {}
+            Json::Bool(_) => self.has_truth = true,
+            Json::Number(text) => self.plain.look(text),
+            Json::String(text) if text.is_empty() => self.is_text = true,
+            Json::String(text) => self.strings.look(text),
+            Json::Array(_) | Json::Object(_) | Json::Nested(_) => self.is_text = true,
         }
     }
 
-    /// Takes a number of JSON into account.
-    pub(super) fn number(&mut self, text: &str) {
-        self.plain.look(text);
-    }
-
-    /// Takes a string of JSON into account.
-    pub(super) fn string(&mut self, text: &str) {
-        match text {
-            "" => self.is_text = true,
-            _ => self.strings.look(text),
-        }
-    }
-
-    pub(super) fn truth(&mut self) {
-        self.has_truth = true;
-    }
-
-    /// From here on all values are text.
-    pub(super) fn text(&mut self) {
-        self.is_text = true;
-    }
-
-    pub(super) fn merge(&mut self, other: &Look) {
+    fn merge(&mut self, other: &Values) {
         self.plain.merge(&other.plain);
         self.strings.merge(&other.strings);
         self.has_truth |= other.has_truth;
-        self.has_na |= other.has_na;
         self.is_text |= other.is_text;
     }
 
-    /// The type of all values, where `NA` is missing.
-    fn kind_without_na(&self) -> Type {
+    /// The type of all values.
+    fn kind(&self) -> Type {
         let none = Inference::default();
         match (self.plain != none, self.strings != none, self.has_truth) {
             _ if self.is_text => Type::Text,
@@ -78,6 +71,66 @@ impl Look {
                 _ => Type::Text,
             },
             _ => Type::Text,
+        }
+    }
+
+    /// Whether a number is of the type that those before have.
+    pub(super) fn holds(&self, text: &str, kind: &Type) -> bool {
+        let mut with = *self;
+        with.plain.look(text);
+        with.kind() == *kind
+    }
+}
+
+impl Look {
+    /// Takes a field of CSV into account; missing ones tell nothing.
+    #[inline]
+    pub(super) fn field(&mut self, text: &str, missing: Option<&str>) {
+        match missing {
+            _ if text.is_empty() => {}
+            Some(missing) if text == missing => {}
+            None if text == NA => self.has_na = true,
+            _ => self.values.plain.look(text),
+        }
+    }
+
+    /// Takes a value of JSON into account.
+    pub(super) fn json(&mut self, value: &Json<'_>) {
+        let Json::Array(text) = value else { return self.values.json(value) };
+        let items = items(text).unwrap_or_default();
+        let has_null = items.contains(&Json::Null);
+        let len = u16::try_from(items.len()).ok().filter(|len| (1..=ITEMS_MAX).contains(len));
+        match (len, self.len) {
+            (Some(len), before) if !has_null && before.is_none_or(|before| before == len) => {
+                self.len = Some(len);
+                items.iter().for_each(|item| self.items.json(item));
+            }
+            _ => self.text(),
+        }
+    }
+
+    /// From here on all values are text.
+    pub(super) fn text(&mut self) {
+        self.values.is_text = true;
+    }
+
+    pub(super) fn merge(&mut self, other: &Look) {
+        self.values.merge(&other.values);
+        self.items.merge(&other.items);
+        if self.len.is_some() && other.len.is_some() && self.len != other.len {
+            self.text();
+        }
+        self.len = self.len.or(other.len);
+        self.has_na |= other.has_na;
+    }
+
+    /// The type of all values, where `NA` is missing.
+    fn kind_without_na(&self) -> Type {
+        let Some(len) = self.len else { return self.values.kind() };
+        let item = self.items.kind();
+        match self.values == Values::default() && item.width().is_some() {
+            true => Type::Array(Box::new(item), len),
+            false => Type::Text,
         }
     }
 
@@ -92,7 +145,7 @@ impl Look {
     /// The narrowest type that stores values of this type.
     pub(super) fn stored_kind(&self, kind: &Type) -> Type {
         match kind {
-            Type::Int(64) => self.plain.stored_kind(),
+            Type::Int(64) => self.values.plain.stored_kind(),
             kind => kind.clone(),
         }
     }
@@ -100,7 +153,7 @@ impl Look {
     /// Whether a field is of the type that those before have.
     pub(super) fn holds(&self, text: &str, kind: &Type) -> bool {
         let mut with = *self;
-        with.plain.look(text);
+        with.values.plain.look(text);
         with.kind_without_na() == *kind
     }
 }
@@ -128,12 +181,6 @@ impl Typed {
                 let there: Vec<String> = names.iter().take(40).map(|name| quoted(name)).collect();
                 let (name, there) = (quoted(name), there.join(", "));
                 return Err(format!("no column {name} is there to be {kind}; there are {there}"));
-            }
-            if matches!(kind, Type::Array(..)) {
-                let name = quoted(name);
-                return Err(format!(
-                    "column {name} cannot be {kind}: files have no arrays; say text"
-                ));
             }
         }
         let said = |name: &String| {

@@ -1,10 +1,11 @@
 //! The objects in a block of JSON, with their lines.
 
 use memchr::memchr_iter;
-use serde_json::{Map, Value as Json};
+use serde_json::value::RawValue;
 
 use super::blocks::Place;
 use super::content::Layout;
+use super::members::Members;
 
 /// What is no object.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,9 +76,9 @@ impl<'b> Objects<'b> {
         let line = self.line(self.at);
         self.at += len;
         let bad = |what: String| Some(Err(Bad { line, what, is_end: false }));
-        match serde_json::from_slice(&rest[..len]) {
-            Ok(Json::Object(object)) => Some(Ok((line, object))),
-            Ok(other) => bad(no_object(&other)),
+        match serde_json::from_slice::<&RawValue>(&rest[..len]).and_then(members) {
+            Ok(Ok(object)) => Some(Ok((line, object))),
+            Ok(Err(what)) => bad(what),
             Err(error) => bad(format!("it is no JSON: {}", words(&error))),
         }
     }
@@ -120,8 +121,8 @@ impl<'b> Objects<'b> {
     }
 }
 
-impl Iterator for Objects<'_> {
-    type Item = Result<(u64, Map<String, Json>), Bad>;
+impl<'b> Iterator for Objects<'b> {
+    type Item = Result<(u64, Members<'b>), Bad>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.layout == Layout::Lines {
@@ -138,15 +139,15 @@ impl Iterator for Objects<'_> {
         self.is_behind = true;
         let line = self.line(self.at);
         let rest = &self.block[self.at..];
-        let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Json>();
-        match values.next() {
-            Some(Ok(Json::Object(object))) => {
+        let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<&RawValue>();
+        match values.next().map(|value| value.and_then(members)) {
+            Some(Ok(Ok(object))) => {
                 self.at += values.byte_offset();
                 Some(Ok((line, object)))
             }
-            Some(Ok(other)) => {
+            Some(Ok(Err(what))) => {
                 self.at += values.byte_offset();
-                Some(Err(Bad { line, what: no_object(&other), is_end: false }))
+                Some(Err(Bad { line, what, is_end: false }))
             }
             Some(Err(error)) => {
                 let on = line + (error.line().max(1) - 1) as u64;
@@ -165,16 +166,17 @@ fn words(error: &serde_json::Error) -> String {
     text.split(" at line ").next().unwrap_or(&text).to_owned()
 }
 
-fn no_object(value: &Json) -> String {
-    let what = match value {
-        Json::Null => "null",
-        Json::Bool(_) => "a truth value",
-        Json::Number(_) => "a number",
-        Json::String(_) => "a text",
-        Json::Array(_) => "an array",
-        Json::Object(_) => "an object",
+/// The members of a value, or what else it is.
+fn members(value: &RawValue) -> serde_json::Result<Result<Members<'_>, String>> {
+    let what = match value.get().as_bytes().first() {
+        Some(b'{') => return Members::of(value.get()).map(Ok),
+        Some(b'n') => "null",
+        Some(b't' | b'f') => "a truth value",
+        Some(b'"') => "a text",
+        Some(b'[') => "an array",
+        _ => "a number",
     };
-    format!("an object is expected, and this is {what}")
+    Ok(Err(format!("an object is expected, and this is {what}")))
 }
 
 #[cfg(test)]
@@ -186,7 +188,13 @@ mod tests {
         let objects = Objects::of(text.as_bytes(), layout, place);
         objects
             .map(|object| match object {
-                Ok((line, object)) => format!("{line} {}", Json::Object(object)),
+                Ok((line, object)) => {
+                    let mut fields = Vec::new();
+                    object.leaves(&mut |name, value| {
+                        fields.push(format!("\"{name}\":{}", value.text()))
+                    });
+                    format!("{line} {{{}}}", fields.join(","))
+                }
                 Err(bad) => format!("{} {}", bad.line, bad.what),
             })
             .collect()

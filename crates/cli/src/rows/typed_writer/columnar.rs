@@ -1,18 +1,18 @@
 //! Rows as batches of Arrow. Every column has the type of Arrow that is its own, so that a file that is read again
-//! has the same ones; whole numbers of 128 bits are decimals.
+//! has the same ones; whole numbers of 128 bits with a sign are decimals of 38 digits, and those without one decimals of 39.
 
 use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, Date32Type, Decimal256Type, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, Decimal128Array, FixedSizeListArray, PrimitiveArray,
-    RecordBatch, StringArray,
+    ArrayRef, BinaryArray, BooleanArray, Decimal128Array, Decimal256Array, FixedSizeListArray,
+    PrimitiveArray, RecordBatch, StringArray,
 };
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
@@ -23,6 +23,9 @@ use sapwood::schema::{DECIMAL_DIGITS_MAX, Precision, Type, Value};
 
 use crate::args::exchange::FileFormat;
 use crate::rows::exchange::sink::Sink;
+
+/// The units of decimals of more than 38 digits.
+type Wide = <Decimal256Type as ArrowPrimitiveType>::Native;
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 8_192;
@@ -132,6 +135,7 @@ fn data_type(kind: &Type) -> DataType {
         Type::UInt(8) => DataType::UInt8,
         Type::UInt(16) => DataType::UInt16,
         Type::UInt(32) => DataType::UInt32,
+        Type::UInt(128) => DataType::Decimal256(39, 0),
         Type::UInt(_) => DataType::UInt64,
         Type::F32 => DataType::Float32,
         Type::F64 => DataType::Float64,
@@ -169,6 +173,15 @@ fn array(values: &[&Value<'_>], kind: &Type) -> io::Result<ArrayRef> {
         Type::UInt(16) => whole::<UInt16Type>(values)?,
         Type::UInt(32) => whole::<UInt32Type>(values)?,
         Type::UInt(64) => whole::<UInt64Type>(values)?,
+        Type::UInt(128) => {
+            let units = |value: &&Value<'_>| match value {
+                Value::Int(number) => Some(Wide::from_i128(*number)),
+                Value::Huge(number) => Some(Wide::from_parts(*number, 0)),
+                _ => None,
+            };
+            let array = Decimal256Array::from_iter(values.iter().map(units));
+            Arc::new(array.with_precision_and_scale(39, 0).map_err(io::Error::other)?)
+        }
         Type::Int(_) | Type::UInt(_) | Type::Decimal { .. } => {
             let DataType::Decimal128(digits, scale) = data_type(kind) else {
                 unreachable!("it is a decimal")

@@ -2,13 +2,13 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
-    Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type,
+    Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayAccessor};
+use arrow_array::{Array, ArrayAccessor, FixedSizeListArray};
 use arrow_schema::{DataType, TimeUnit};
-use sapwood::schema::{DECIMAL_DIGITS_MAX, Precision, Type};
+use sapwood::schema::{DECIMAL_DIGITS_MAX, Precision, Type, Value};
 use sapwood::sql::{Data, Strings, Vector};
 
 /// The type of a column whose arrays are of this type; none if no column is.
@@ -31,6 +31,13 @@ pub(super) fn kind_of(array: &DataType) -> Option<Type> {
                 return None;
             }
             Type::Decimal { digits: *digits, scale }
+        }
+        // As whole numbers of 128 bits without a sign are written.
+        DataType::Decimal256(39, 0) => Type::UInt(128),
+        DataType::FixedSizeList(item, len) => {
+            let kind = Type::Array(Box::new(kind_of(item.data_type())?), u16::try_from(*len).ok()?);
+            // There is a limit, and items have a fixed width.
+            return kind.to_string().parse().ok();
         }
         DataType::Date32 => Type::Date,
         // Their ticks are those of UTC, whatever zone is named.
@@ -89,6 +96,16 @@ pub(super) fn vector_of(array: &dyn Array, kind: &Type) -> Result<Vector, String
                 _ => Data::Big(units.to_vec()),
             }
         }
+        DataType::Decimal256(..) => {
+            let numbers = array.as_primitive::<Decimal256Type>().values();
+            let numbers = numbers.iter().enumerate().map(|(at, number)| match number.to_parts() {
+                (low, 0) => Ok(low),
+                _ if is_null(at) => Ok(0),
+                _ => Err(format!("{number} is no {kind}")),
+            });
+            Data::Huge(numbers.collect::<Result<_, _>>()?)
+        }
+        DataType::FixedSizeList(..) => arrays(array.as_fixed_size_list(), kind, is_null)?,
         DataType::Date32 => whole::<Date32Type>(array),
         DataType::Timestamp(TimeUnit::Second, _) => whole::<TimestampSecondType>(array),
         DataType::Timestamp(TimeUnit::Millisecond, _) => whole::<TimestampMillisecondType>(array),
@@ -118,6 +135,33 @@ pub(super) fn vector_of(array: &dyn Array, kind: &Type) -> Result<Vector, String
         other => unreachable!("columns of {other} are left out"),
     };
     Ok(Vector { data, nulls })
+}
+
+/// Lists of one length, as rows have them.
+fn arrays(
+    lists: &FixedSizeListArray,
+    kind: &Type,
+    is_null: impl Fn(usize) -> bool,
+) -> Result<Data, String> {
+    let Type::Array(item, _) = kind else { unreachable!("lists are arrays") };
+    let mut vector = Vector::of_type(kind);
+    for at in (0..lists.len()).filter(|at| !is_null(*at)) {
+        let items = vector_of(lists.value(at).as_ref(), item)?;
+        let items = (0..items.len()).map(|place| match items.value(place, item) {
+            Ok(Value::Null) => Err(format!("an array of {kind} has no nulls inside")),
+            Ok(value) => Ok(value.into_owned()),
+            Err(error) => Err(error.to_string()),
+        });
+        let items = Value::Array(items.collect::<Result<_, _>>()?);
+        while vector.len() < at {
+            vector.push_null();
+        }
+        vector.push_array(&items, kind);
+    }
+    while vector.len() < lists.len() {
+        vector.push_null();
+    }
+    Ok(vector.data)
 }
 
 fn whole<T: ArrowPrimitiveType<Native: Into<i64>>>(array: &dyn Array) -> Data {

@@ -4,11 +4,12 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use arrow_array::types::Int32Type;
+use arrow_array::types::{ArrowPrimitiveType, Decimal256Type, Float32Type, Int32Type};
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray,
-    Float32Array, Float64Array, Int8Array, Int64Array, LargeStringArray, ListArray, NullArray,
-    RecordBatch, StringArray, StringViewArray, TimestampMillisecondArray, UInt64Array,
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Decimal256Array,
+    DictionaryArray, FixedSizeListArray, Float32Array, Float64Array, Int8Array, Int64Array,
+    LargeStringArray, ListArray, NullArray, RecordBatch, StringArray, StringViewArray,
+    TimestampMillisecondArray, UInt64Array,
 };
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use parquet::arrow::ArrowWriter;
@@ -145,5 +146,36 @@ fn large_batches_come_in_small_ones() {
     for path in write(&files, &batch, 1).into_iter().skip(1) {
         let found = rows(&open(&path, &FrameOptions::default()).expect("a source")).expect("rows");
         assert!(found.into_iter().eq((0..5_000).map(|number| number.to_string())));
+    }
+}
+
+#[test]
+fn lists_of_one_length_are_arrays_and_wide_decimals_whole_numbers() {
+    type Wide = <Decimal256Type as ArrowPrimitiveType>::Native;
+    let files = Files::new();
+    let batch = |last: Option<f32>, wide: Wide| {
+        let lists = [Some(vec![Some(0.5), Some(-1.0)]), None, Some(vec![Some(3.0), last])];
+        let lists = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(lists, 2);
+        let numbers = [Some(Wide::from_parts(u128::MAX, 0)), None, Some(wide)];
+        let numbers = Decimal256Array::from_iter(numbers).with_precision_and_scale(39, 0);
+        RecordBatch::try_from_iter([
+            ("list", Arc::new(lists) as ArrayRef),
+            ("wide", Arc::new(numbers.expect("decimals"))),
+        ])
+    };
+    let good = batch(Some(4.0), Wide::from_i128(7)).expect("a batch");
+    for path in write(&files, &good, 2) {
+        let source = open(&path, &FrameOptions::default()).expect("a source");
+        assert_eq!(columns(&source), "list [f32; 2], wide u128");
+        let once = ["[0.5, -1]|340282366920938463463374607431768211455", "null|null", "[3, 4]|7"];
+        assert_eq!(rows(&source).expect("rows"), [once, once].concat(), "{}", path.display());
+    }
+    for (last, wide, says) in [(None, 7, "no nulls inside"), (Some(4.0), -7, "-7 is no u128")] {
+        let bad = batch(last, Wide::from_i128(wide)).expect("a batch");
+        for path in write(&files, &bad, 1) {
+            let source = open(&path, &FrameOptions::default()).expect("a source");
+            let what = rows(&source).expect_err(says);
+            assert!(what.contains(says), "{what}");
+        }
     }
 }
