@@ -190,7 +190,9 @@ pub use records::{RecordRange, Records};
 pub use rollup_options::RollupTableOptions;
 pub use rollup_table::{RollupTable, RollupWriter};
 pub use row::Row;
-pub use rows::{ColumnId, RowRange, RowRef, Rows, TypedRows};
+pub use rows::{
+    ColumnId, RowRange, RowRef, Rows, TransactionRows, TransactionTypedRows, TypedRows,
+};
 pub use sapwood_chunkmap::{
     Compute, Computed, Direction, Entry, Error as OrderedEngineError, KEY_BYTES_MAX, KeyRange,
     OrderedStats, Upsert, VALUE_BYTES_MAX,

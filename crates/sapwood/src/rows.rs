@@ -6,8 +6,10 @@
 //! | `row_ref` | a row where it lies |
 //! | `change` | rows put, changed and removed |
 //! | `typed` | rows as structs |
+//! | `in_transaction` | rows read and changed in transactions |
 
 mod change;
+mod in_transaction;
 mod range;
 mod row_ref;
 mod typed;
@@ -19,6 +21,7 @@ use crate::formats::Formats;
 use crate::schema::{Error as Cause, RowFormat, Schema, Value};
 use crate::{Direction, Error, Result, Table};
 
+pub use in_transaction::{TransactionRows, TransactionTypedRows};
 pub use range::RowRange;
 pub use row_ref::{ColumnId, RowRef};
 pub use typed::TypedRows;

@@ -290,7 +290,7 @@ impl Rows {
     }
 
     /// A row as a key and a value.
-    fn encode(
+    pub(super) fn encode(
         &self,
         format: &RowFormat,
         row: &[Value<'_>],
@@ -327,14 +327,14 @@ impl Rows {
 
     /// Whether numbers of rows come from the counter of the table, and not from the last row of those that share
     /// the columns of the key.
-    fn counts(&self) -> bool {
+    pub(super) fn counts(&self) -> bool {
         matches!(self.table, Table::Hash(_)) || self.schema().key_columns().is_empty()
     }
 
     /// The counter of row numbers. It begins behind the largest number in the table: rows that are put while that
     /// is looked for have numbers from the counter, so from later on, or come by [`put_at`](Self::put_at), which
     /// waits for the counter first.
-    fn counter(&self) -> Result<&AtomicU64> {
+    pub(super) fn counter(&self) -> Result<&AtomicU64> {
         self.formats.counter(|| match &self.table {
             Table::Hash(table) => {
                 let mut largest = None;
@@ -360,19 +360,19 @@ impl Rows {
         })
     }
 
-    fn key_changed(&self) -> crate::Error {
+    pub(super) fn key_changed(&self) -> crate::Error {
         let what = "the column is in the key: remove the row, and put it with another key";
         self.refused(Cause::Schema(what.to_owned()))
     }
 
-    fn no_number(&self) -> crate::Error {
+    pub(super) fn no_number(&self) -> crate::Error {
         let what = "there is no number left above the largest: copy the rows into a new table";
         self.refused(Cause::Schema(what.to_owned()))
     }
 }
 
 /// Writes the number at the end of a key.
-fn set_number(key: &mut [u8], number: u64) {
+pub(super) fn set_number(key: &mut [u8], number: u64) {
     let at = key.len() - NUMBER_BYTES;
     key[at..].copy_from_slice(&number.to_be_bytes());
 }

@@ -246,7 +246,7 @@ impl<R: Row> TypedRows<R> {
     }
 
     /// A value for each column of the table.
-    fn values<'a>(&self, row: &'a R) -> Vec<Value<'a>> {
+    pub(super) fn values<'a>(&self, row: &'a R) -> Vec<Value<'a>> {
         let mut values = vec![Value::Null; self.rows.schema().columns().len()];
         for (&column, value) in self.columns.iter().zip(row.to_values()) {
             values[column] = value;
@@ -255,10 +255,21 @@ impl<R: Row> TypedRows<R> {
     }
 
     fn read(&self, row: RowRef<'_>) -> Result<R> {
-        let mut values = row.values()?;
+        self.of_values(row.values()?)
+    }
+
+    /// A struct of the values of a row.
+    pub(super) fn of_values(&self, mut values: Vec<Value<'_>>) -> Result<R> {
         let of_fields =
             self.columns.iter().map(|&column| std::mem::replace(&mut values[column], Value::Null));
         self.rows.named(R::from_values(of_fields.collect::<Vec<_>>()))
+    }
+
+    /// Puts the fields of a struct into the values of a row.
+    pub(super) fn write(&self, row: &R, values: &mut [Value<'static>]) {
+        for (&column, value) in self.columns.iter().zip(row.to_values()) {
+            values[column] = value.into_owned();
+        }
     }
 }
 

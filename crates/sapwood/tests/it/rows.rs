@@ -1,6 +1,7 @@
 //! Tables of typed rows.
 
 mod derived;
+mod in_transactions;
 mod random;
 
 use std::ops::{Bound, ControlFlow};
