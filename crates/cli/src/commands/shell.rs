@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `line` | the languages of lines, and where statements end |
+//! | `file_columns` | columns of files, for completion |
 //! | `statements` | statements of SQL |
 //! | `own` | commands of the shell that begin with a dot |
 //! | `words` | the words of a command, and their quotes |
@@ -20,6 +21,7 @@ mod address;
 mod catalog;
 mod completion;
 mod conversation;
+mod file_columns;
 mod in_process;
 mod line;
 mod link;

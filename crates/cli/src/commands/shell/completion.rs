@@ -6,6 +6,7 @@ use rustyline::completion::FilenameCompleter;
 use sapwood::sql::function_names;
 
 use super::catalog::{Catalog, OWN};
+use super::file_columns::named_in;
 use super::line::{Language, STATEMENTS, language};
 use super::own::MODES;
 use super::statements::{Statements, name};
@@ -56,7 +57,10 @@ fn of_statement(statements: &Statements, text: &str, line: Line<'_>) -> (usize, 
     };
     let start = line.before.len() - typed.len();
     if let Some(table) = before.strip_suffix('.') {
-        return (start, named(statements.columns(&last_word(table))));
+        let of_table = statements.columns(&last_word(table));
+        let of_files = || of_files(statements, &format!("{text}{}", line.behind));
+        // A name of its own stands for a file.
+        return (start, named(if of_table.is_empty() { of_files() } else { of_table }));
     }
     let behind = last_word(before.trim_end()).to_lowercase();
     let is_table =
@@ -67,13 +71,18 @@ fn of_statement(statements: &Statements, text: &str, line: Line<'_>) -> (usize, 
         return (start, named(tables));
     }
     let whole = format!("{text}{}", line.behind);
-    let said: HashSet<&str> = whole.split(|sign| !is_of_name(sign)).collect();
+    // What stands in quotes are files and texts.
+    let outside = whole.split('\'').step_by(2);
+    let said: HashSet<&str> =
+        outside.flat_map(|part| part.split(|sign| !is_of_name(sign))).collect();
     let is_said = |table: &&String| said.contains(&table[..]);
     let mut of: Vec<&String> = tables.iter().filter(is_said).collect();
-    if of.is_empty() {
+    let of_files = of_files(statements, &whole);
+    if of.is_empty() && of_files.is_empty() {
         of.extend(&tables);
     }
-    let mut words = named(of.iter().flat_map(|table| statements.columns(table)).collect());
+    let of_tables = of.iter().flat_map(|table| statements.columns(table));
+    let mut words = named(of_tables.chain(of_files).collect());
     words.sort_unstable();
     words.dedup();
     let is_large = typed.contains(char::is_uppercase) && !typed.contains(char::is_lowercase);
@@ -83,6 +92,12 @@ fn of_statement(statements: &Statements, text: &str, line: Line<'_>) -> (usize, 
     let of_language = of_language.chain(functions).filter(|word| is_typed(word));
     words.extend(of_language.map(|word| if is_large { word.to_uppercase() } else { word }));
     (start, words)
+}
+
+/// The columns of the files that a statement names.
+fn of_files(statements: &Statements, text: &str) -> Vec<String> {
+    let files = named_in(text);
+    files.iter().flat_map(|file| statements.columns_of_file(file)).collect()
 }
 
 /// Names of files that begin as the last word does, which may be in quotes.
@@ -261,6 +276,31 @@ mod tests {
             let (start, words) = complete(&Catalog::built_in(), &statements(), line, Vec::new);
             assert_eq!(words, [folder.path().join("flights.csv").display().to_string()]);
             assert_eq!(before[start..], begin);
+        }
+    }
+
+    #[test]
+    fn columns_of_files_are_completed() {
+        let folder = tempfile::TempDir::new().expect("a directory for the test");
+        let file = folder.path().join("flights.csv");
+        std::fs::write(&file, "carrier,dep_time,\"sched dep\"\nUA,1,2\n").expect("a file");
+        let from = format!(" from '{}'", file.display());
+        for statements in [statements(), Statements::over(None, None)] {
+            for (before, behind, expected) in [
+                ("select ca".to_owned(), from.clone(), &["carrier", "case", "cast"][..]),
+                ("select sch".to_owned(), format!("{from} limit 1"), &["\"sched dep\""]),
+                (format!("select *{from} where dep_"), String::new(), &["dep_time"]),
+                (format!("select *{from} f where f.d"), String::new(), &["dep_time"]),
+                ("select dep_".to_owned(), " from 'none.csv'".to_owned(), &[]),
+            ] {
+                let line = Line { above: "", before: &before, behind: &behind };
+                let (_, words) = complete(&Catalog::built_in(), &statements, line, Vec::new);
+                let is_of_table = words == ["dep_delay"];
+                assert!(
+                    words == expected || expected.is_empty() && is_of_table,
+                    "{before}: {words:?}"
+                );
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Statements of SQL over the tables of the database in this process, and over files.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use sapwood::aggregate::Cancel;
@@ -20,6 +20,7 @@ use crate::terminal::stderr;
 use crate::terminal::ui::Ui;
 
 use super::Shell;
+use super::file_columns::FileColumns;
 use super::own::explained;
 use super::vocabulary::KEYWORDS;
 
@@ -32,12 +33,14 @@ pub(crate) struct Statements {
     /// None with a server.
     db: Option<Db>,
     directory: Option<PathBuf>,
+    /// Of files, for completion.
+    file_columns: FileColumns,
 }
 
 impl Statements {
     /// Over a database, and the directory that it has; or beside a server, over files alone.
     pub(crate) fn over(db: Option<Db>, directory: Option<PathBuf>) -> Statements {
-        Statements { db, directory }
+        Statements { db, directory, file_columns: FileColumns::default() }
     }
 
     /// Executes a text of statements, each of which is shown before the next one.
@@ -97,6 +100,11 @@ impl Statements {
             Some(Ok(None)) => vec!["key".to_owned(), "value".to_owned()],
             Some(Err(_)) | None => Vec::new(),
         }
+    }
+
+    /// The columns of a file; none if it cannot be read.
+    pub(crate) fn columns_of_file(&self, file: &str) -> Vec<String> {
+        self.file_columns.of(Path::new(file))
     }
 
     /// The statement that makes a table like one that is there.
@@ -161,6 +169,7 @@ fn kind(kind: &Type) -> String {
         Type::Int(32) => "integer",
         Type::Int(64) => "bigint",
         Type::Int(128) => "hugeint",
+        Type::UInt(128) => "uhugeint",
         Type::UInt(8) => "utinyint",
         Type::UInt(16) => "usmallint",
         Type::UInt(32) => "uinteger",
