@@ -39,7 +39,7 @@
 //! - `head` moves down only over pages that come back after opening (`log::back`), and never after
 //!   it has moved up.
 
-mod back;
+pub(crate) mod back;
 pub(crate) mod begin_lock;
 pub(crate) mod cold;
 mod edits;
@@ -85,7 +85,7 @@ pub(crate) struct Bounds {
     read_only: AtomicU64,
     flushed: AtomicU64,
     /// From here up the flags of records in memory tell which are superseded: below lie pages
-    /// that come back from the disk, which tell it once a walk has asked.
+    /// that are just coming back from the disk, which tell it soon.
     marked: AtomicU64,
     /// The highest of what snapshots pinned, or zero.
     fixed_below: AtomicU64,
@@ -541,11 +541,6 @@ impl Log {
     #[inline]
     pub(crate) fn has_snapshots(&self) -> bool {
         self.snapshots.load(Ordering::Acquire) > 0
-    }
-
-    /// Whether one is going on, and no other.
-    pub(crate) fn has_one_snapshot(&self) -> bool {
-        self.snapshots.load(Ordering::SeqCst) == 1
     }
 
     /// Ends what `pin_below` began: what is not on the disk may be changed in place again.

@@ -39,7 +39,7 @@ mod drive;
 mod get;
 mod growth;
 mod put;
-mod read_back;
+pub(crate) mod read_back;
 mod remove;
 pub(crate) mod rmw;
 pub(crate) mod search;

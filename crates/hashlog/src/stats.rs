@@ -33,9 +33,6 @@ pub struct HashStats {
     /// reads none of them, the first walk that needs them reads all, and each record that is read
     /// from the disk brings some.
     pub returning_bytes: u64,
-    /// Bytes of the log in memory that came back without marks: a walk of the log asks the index
-    /// about each of their records, as it does about those on the disk, and leaves the marks.
-    pub unmarked_bytes: u64,
     /// FASTER's safe read-only address: values below it change by edits alone. Where no boundary is moving
     /// it is the read-only address, too: the first that is updated in place.
     pub safe_read_only: u64,
@@ -61,7 +58,8 @@ pub struct HashStats {
     pub compaction_error: Option<Error>,
     /// Records read from the disk so far.
     pub cold_reads: u64,
-    /// Records that walks of the log asked the index about so far.
+    /// Records that the index was asked about so far, whether they are superseded: by walks of the
+    /// log about those on the disk, and as pages came back.
     pub chains_asked: u64,
     /// The kind of pages under most of the memory: `4 KiB`, `2 MiB transparent` or `2 MiB
     /// explicit`.

@@ -6,28 +6,28 @@
 //! `head` never moves down once it has moved up, so that a reader without a pin is not fooled by a
 //! page that left and came back.
 //!
-//! A page that is back has no marks of what was superseded since it was written, so that a walk
-//! asks the chain about each of its records. The first walk leaves the answer as a mark. From then
-//! on the page is *marked*, like those that never left.
+//! A page on the disk has no marks of what was superseded since it was written. Its records get
+//! them as it comes back: by I-NAMED only those that a newer record names as previous can be
+//! superseded, and all newer records are in memory by then, or have said whom they name. So of most
+//! pages the index is asked about few records, and a walk asks about none.
 //!
 //! | word | written | read |
 //! |---|---|---|
 //! | `from` | under `moving`: Release | all threads: Acquire; a stale one costs a read or a copy |
-//! | `marking` | under `reading`, an epoch after `head`: Release | walks: Acquire |
-//! | `unmarked_below` | before `marking`: Relaxed | after `marking`: Relaxed; a newer one is as good |
-//! | `marked_pages`, `walked` | walks, under their locks | walks, under their locks |
-//! | `opened` | before any thread has the log | walks: Relaxed |
+//! | `named`, `earned` | under `named` | under `named` |
+//! | `opened` | before any thread has the log | Relaxed |
 //!
 //! # Invariants
 //!
 //! - I-BACK: `head` moves down over a page once it has its bytes, by a Release store that pairs
 //!   with the Acquire load of a thread that looks for records there.
-//! - I-MARKING: a thread that supersedes a record from `marking` up finds it in memory and marks
-//!   it: all that had read an older `head` have left, and appended below `unmarked_below`. So of a
-//!   page above `marking` no marks are missing but of what is superseded by records below that,
-//!   which are in their chains.
-
-use std::collections::BTreeSet;
+//! - I-NAMED: with a directory a record is published as the newest of its chain and names the one
+//!   that was, so that every record but the newest of a chain is the previous of another one.
+//! - I-MARKED: from `marked` up each superseded record in memory is marked, or a thread is about to
+//!   mark it. Of pages that come back: what was superseded before `head` passed is named, and was
+//!   asked about; a thread that had read an older `head` has appended below the tail that is read
+//!   once all of these have left, and what it appended is followed to what it superseded; all
+//!   others find the record in memory.
 
 use sapwood_mem::sync::held::{Mutex, MutexGuard};
 use sapwood_mem::sync::{AtomicU64, Ordering};
@@ -37,6 +37,8 @@ use crate::lock::lock;
 use crate::log::Log;
 use crate::record::Record;
 use crate::record::address::{Address, PageNumber};
+#[cfg(loom)]
+use crate::record::address::UNIT_BYTES;
 use crate::record::layout::control;
 
 /// A record that was read from the disk earns so many bytes of pages: about as long as the disk
@@ -49,45 +51,68 @@ const NOTHING: u64 = u64::MAX;
 /// The pages that come back.
 pub(super) struct Back {
     /// Held by the thread that reads pages back.
-    reading: Mutex<()>,
+    named: Mutex<Named>,
     /// The pages from here up to `head` come back.
     from: AtomicU64,
     /// Bytes that were earned, and not yet read.
     earned: AtomicU64,
-    marking: AtomicU64,
-    unmarked_below: AtomicU64,
-    /// Of the pages below `marked`, those that have every mark.
-    marked_pages: Mutex<BTreeSet<PageNumber>>,
-    walked: Mutex<Walked>,
     /// Where the log ended when it was opened.
     opened: AtomicU64,
-}
-
-/// Parts of the keys whose records in memory have every mark from an address up.
-#[derive(Default)]
-struct Walked {
-    parts: usize,
-    done: BTreeSet<usize>,
-    from: Address,
-}
-
-/// A walk that marks.
-pub(crate) struct Marks {
-    tail: Address,
 }
 
 impl Default for Back {
     fn default() -> Back {
         Back {
-            reading: Mutex::default(),
+            named: Mutex::default(),
             from: AtomicU64::new(NOTHING),
             earned: AtomicU64::new(0),
-            marking: AtomicU64::new(NOTHING),
-            unmarked_below: AtomicU64::new(0),
-            marked_pages: Mutex::default(),
-            walked: Mutex::default(),
             opened: AtomicU64::new(0),
         }
+    }
+}
+
+/// The records of pages that are to come back that a newer record names as previous.
+#[derive(Default)]
+pub(crate) struct Named {
+    first: Option<PageNumber>,
+    /// A bit for each unit of a page, where any is set.
+    pages: Vec<Option<Box<[u64]>>>,
+    /// The records that were appended since the log was opened, below here, have said whom they
+    /// name.
+    pub(crate) noted: Address,
+}
+
+impl Named {
+    /// Notes that a record is named, of a page whose units are `units`.
+    #[inline]
+    pub(crate) fn note(&mut self, page: PageNumber, unit: usize, units: usize) {
+        let Some(first) = self.first.filter(|first| *first <= page) else { return };
+        let at = page.since(first) as usize;
+        if at >= self.pages.len() {
+            self.pages.resize(at + 1, None);
+        }
+        let words = self.pages[at]
+            .get_or_insert_with(|| vec![0; units.div_ceil(u64::BITS as usize)].into_boxed_slice());
+        words[unit / u64::BITS as usize] |= 1 << (unit % u64::BITS as usize);
+    }
+
+    /// The units of a page at which a record is named, in their order. They are forgotten.
+    pub(crate) fn take(&mut self, page: PageNumber) -> impl Iterator<Item = usize> + use<> {
+        let at = self.first.filter(|first| *first <= page).map(|first| page.since(first) as usize);
+        let words = at.and_then(|at| self.pages.get_mut(at)?.take()).unwrap_or_default();
+        (0..words.len()).flat_map(move |at| {
+            let mut left = words[at];
+            std::iter::from_fn(move || {
+                let bit = (left != 0).then(|| left.trailing_zeros() as usize)?;
+                left &= left - 1;
+                Some(at * u64::BITS as usize + bit)
+            })
+        })
+    }
+
+    /// No more pages come back.
+    fn forget(&mut self) {
+        *self = Named { noted: self.noted, ..Named::default() };
     }
 }
 
@@ -112,12 +137,11 @@ impl Log {
     pub(crate) fn bring_back(&self, beside: u64) {
         let (begin, end) = (self.begin(), self.head());
         let first = self.page_of(begin).max(self.page_of(end).before(self.room(beside)));
+        *lock(&self.back.named) = Named { first: Some(first), noted: end, ..Named::default() };
+        // Relaxed: the log is not shared yet.
+        self.back.opened.store(end.units(), Ordering::Relaxed);
         // Release: pairs with the Acquire in `begin_reading` and `next_to_come`.
         self.back.from.store(self.page_start(first).max(begin).units(), Ordering::Release);
-        // Release: orders nothing yet; the log is not shared.
-        self.back.opened.store(end.units(), Ordering::Release);
-        // Release: pairs with the Acquire of marks.
-        self.back.marking.store(end.units(), Ordering::Release);
     }
 
     /// Whether what lies at an address on the disk comes back into memory.
@@ -134,122 +158,48 @@ impl Log {
         head.bytes() - from.max(self.begin()).min(head).bytes()
     }
 
-    /// Bytes of pages in memory whose records lack marks.
-    pub(crate) fn bytes_unmarked(&self) -> u64 {
-        let limit = self.page_of(self.marked());
-        // Pages may leave between the two.
-        let first = self.page_of(self.head()).min(limit);
-        let marked = lock(&self.back.marked_pages).range(first..limit).count() as u64;
-        (limit.since(first) - marked) * self.page_bytes as u64
-    }
-
-    /// Of a record at an address that is superseded by one from the answer up, the mark is never
-    /// missing; `None` if it may be: I-MARKING.
-    pub(crate) fn marking(&self, address: Address) -> Option<Address> {
-        // Acquire: pairs with the Release in `read_back`.
-        let is_known = address.units() >= self.back.marking.load(Ordering::Acquire);
-        is_known.then(|| Address::from_units(self.back.unmarked_below.load(Ordering::Relaxed)))
-    }
-
     /// Whether the flags of a page in memory tell which of its records are superseded.
     pub(crate) fn is_marked(&self, page: PageNumber) -> bool {
-        self.page_start(page) >= self.marked() || lock(&self.back.marked_pages).contains(&page)
+        self.page_start(page) >= self.marked()
     }
 
-    /// Every superseded record of a page is marked, and the thread that supersedes another marks
-    /// it.
-    pub(crate) fn note_marked(&self, page: PageNumber) {
-        lock(&self.back.marked_pages).insert(page);
-    }
-
-    /// Marks a record that came back, and of whose key a newer one was met at an address.
-    pub(crate) fn mark(&self, record: Record, address: Address, newer: Address) {
-        if address < self.marked() && record.flags() & control::SUPERSEDED == 0 {
+    /// Marks a record that came back, and whose key a record at an address has next.
+    pub(crate) fn mark(&self, record: Record, newer: Address) {
+        if record.flags() & control::SUPERSEDED == 0 {
             // Every moment that is looked at is later than the log was opened.
             let is_old = newer.units() < self.back.opened.load(Ordering::Relaxed);
-            record.supersede(if is_old { 0 } else { control::LATE });
+            // Known by now, if a moment that is looked at is older than the newer record.
+            let late = !is_old && self.has_snapshots();
+            record.supersede(if late { control::LATE } else { 0 });
         }
     }
 
-    /// A walk of the index begins, which marks what it finds superseded; `None` if there is nothing
-    /// to mark, or the caller is pinned, and cannot wait for others.
-    pub(crate) fn begin_marks(&self) -> Option<Marks> {
-        if self.epochs.is_pinned() || self.bytes_to_come() + self.bytes_unmarked() == 0 {
-            return None;
-        }
-        let tail = self.tail();
-        // Appends below are done.
-        self.wait_for_epoch(self.epochs.bump());
-        Some(Marks { tail })
+    /// I-MARKED is true of every page in memory.
+    pub(crate) fn note_marked(&self) {
+        let _moving = lock(&self.moving);
+        // Release: pairs with the Acquire in `marked`.
+        self.bounds.marked.store(self.head().units(), Ordering::Release);
     }
 
-    /// The walk has seen a part of all keys, whose records in memory have their marks: if each
-    /// thread that superseded one without a mark was done when the walk began, and above those that
-    /// it met on the disk, the newest of which is at `unmarked`. The last of the parts makes it
-    /// true for the pages.
-    pub(crate) fn note_walked(&self, begun: Marks, unmarked: Address, part: usize, parts: usize) {
-        // Acquire: pairs with the Release in `read_back`.
-        let marking = Address::from_units(self.back.marking.load(Ordering::Acquire));
-        if self.back.unmarked_below.load(Ordering::Relaxed) > begun.tail.units() {
-            return;
-        }
-        let mut walked = lock(&self.back.walked);
-        if walked.parts != parts {
-            *walked = Walked { parts, ..Walked::default() };
-        }
-        walked.done.insert(part);
-        let above = match unmarked {
-            Address::NONE => Address::NONE,
-            // Its page may have come back since.
-            met => self.page_start(self.page_of(met).next()),
-        };
-        walked.from = walked.from.max(marking).max(above);
-        if walked.done.len() == parts {
-            let first = self.page_of(walked.from.max(self.head()));
-            lock(&self.back.marked_pages)
-                .extend(PageNumber::each(first..self.page_of(self.marked())));
-            *walked = Walked::default();
-        }
-    }
-
-    /// Reads pages back, newest first, by `read`, which puts one into memory with
-    /// [`Log::put_back`] and answers whether there is room for more. Call it unpinned.
-    pub(crate) fn read_back(&self, share: Share, mut read: impl FnMut(&Returning) -> bool) {
-        let Some(_reading) = self.begin_reading(share) else { return };
-        let mut most = match share {
-            Share::All => u64::MAX,
-            Share::Earned(reads) => self.pages_earned(reads),
-        };
-        let before = self.head();
-        while most > 0
-            && let Some(next) = self.next_to_come()
-        {
-            if !read(&next) {
-                self.end_return();
-            }
-            most -= 1;
-        }
-        if self.head() < before {
-            // I-MARKING.
-            self.wait_for_epoch(self.epochs.bump());
-            self.back.unmarked_below.store(self.tail().units(), Ordering::Relaxed);
-            self.back.marking.store(self.head().units(), Ordering::Release);
-        }
-    }
-
-    fn begin_reading(&self, share: Share) -> Option<MutexGuard<'_, ()>> {
+    /// Begins to read a share of the pages back, unless there are none or the caller is pinned:
+    /// answers whom records name, and how many pages the share is.
+    pub(crate) fn begin_reading(&self, share: Share) -> Option<(MutexGuard<'_, Named>, u64)> {
         // Acquire: pairs with the Release in `bring_back`.
         let any = self.back.from.load(Ordering::Acquire) < self.head().units();
         if !any || self.epochs.is_pinned() {
             return None;
         }
         match share {
-            Share::All => Some(lock(&self.back.reading)),
-            Share::Earned(_) => match self.back.reading.try_lock() {
-                Ok(reading) => Some(reading),
-                Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-                Err(std::sync::TryLockError::WouldBlock) => None,
-            },
+            Share::All => Some((lock(&self.back.named), u64::MAX)),
+            Share::Earned(reads) => {
+                let named = match self.back.named.try_lock() {
+                    Ok(named) => named,
+                    Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                    Err(std::sync::TryLockError::WouldBlock) => return None,
+                };
+                let pages = self.pages_earned(reads);
+                (pages > 0).then_some((named, pages))
+            }
         }
     }
 
@@ -261,7 +211,8 @@ impl Log {
         earned / page_bytes
     }
 
-    fn next_to_come(&self) -> Option<Returning> {
+    /// The page that is to come back next.
+    pub(crate) fn next_to_come(&self) -> Option<Returning> {
         let head = self.head();
         // Acquire: pairs with the Release in `bring_back`.
         let from = self.back.from.load(Ordering::Acquire).max(self.begin().units());
@@ -303,7 +254,8 @@ impl Log {
     }
 
     /// What is still on the disk stays there.
-    fn end_return(&self) {
+    pub(crate) fn end_return(&self, named: &mut Named) {
+        named.forget();
         let _moving = lock(&self.moving);
         self.end_return_moving();
     }
@@ -326,18 +278,15 @@ impl Log {
         self.bring_back(0);
     }
 
-    /// Brings all of that back. A frame of a model keeps its words.
-    pub(crate) fn return_to_memory(&self) {
+    /// The bytes of a page that left memory: a frame of a model keeps its words.
+    pub(crate) fn bytes_that_left(&self, page: PageNumber) -> Vec<u8> {
         use sapwood_mem::sync::RawAtomicU64;
 
-        self.read_back(Share::All, |next| {
-            let base = self.frames.base(next.page).cast::<RawAtomicU64>();
-            let words = (0..self.page_bytes / 8).flat_map(|at| {
-                // SAFETY: a word of a frame that was in use, and that no thread writes to.
-                unsafe { &*base.add(at) }.load(Ordering::Relaxed).to_le_bytes()
-            });
-            let bytes: Vec<u8> = words.collect();
-            self.put_back(next, &bytes, &[], 0) == Ok(true)
+        let base = self.frames.base(page).cast::<RawAtomicU64>();
+        let words = (0..self.page_bytes / UNIT_BYTES).flat_map(|at| {
+            // SAFETY: a word of a frame that was in use, and that no thread writes to.
+            unsafe { &*base.add(at) }.load(Ordering::Relaxed).to_le_bytes()
         });
+        words.collect()
     }
 }

@@ -1,51 +1,246 @@
 //! The way back of pages into memory that were there before the log was opened.
 
 use sapwood_disk::Blocks;
+use sapwood_mem::epoch::Pin;
 
 use crate::error::Result;
 use crate::files::page::for_each_stored;
+use crate::index::{Probe, Walk};
+use crate::log::back::{Named, Returning};
 use crate::log::Share;
 use crate::ops::store::Store;
-use crate::record::address::PageNumber;
+use crate::record::address::{Address, PageNumber, UNIT_BYTES};
 use crate::record::layout::control;
-use crate::record::{Form, word_at};
+use crate::record::{Form, Record, word_at};
+
+/// Named records whose buckets are asked for together.
+const TOGETHER: usize = 32;
+
+/// A source of the bytes of pages.
+pub(crate) trait Stored {
+    /// Reads a page; answers how many of its bytes are used, the rest being zero.
+    fn read(&mut self, store: &Store, page: PageNumber) -> Result<usize>;
+
+    /// What was read last.
+    fn bytes(&self) -> &[u8];
+}
+
+/// Pages of the parts of a log.
+impl Stored for Blocks {
+    fn read(&mut self, store: &Store, page: PageNumber) -> Result<usize> {
+        let parts = store.log.parts.as_ref().expect("only stored pages come back");
+        parts.read_page(page, self)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        Blocks::bytes(self)
+    }
+}
 
 impl Store {
     /// Reads pages back into memory that were there before the log was opened, unless the caller is
     /// pinned. What cannot be read stays on the disk: a caller that asks for it gets the error.
     pub(crate) fn read_back<F: Form>(&self, share: Share) {
-        let mut blocks = Blocks::default();
-        self.log.read_back(share, |next| {
-            let put_back =
-                self.read_stored::<F>(next.page, &mut blocks).and_then(|(used, stale)| {
-                    let stored = &blocks.bytes()[..used];
-                    self.log.put_back(next, stored, &stale, self.bytes_beside())
-                });
-            put_back == Ok(true)
+        self.read_back_from::<F>(share, &mut Blocks::default());
+    }
+
+    /// The same, from any source.
+    pub(crate) fn read_back_from<F: Form>(&self, share: Share, from: &mut impl Stored) {
+        let log = &self.log;
+        let Some((mut named, mut most)) = log.begin_reading(share) else { return };
+        let before = log.head();
+        self.note_appended::<F>(&mut named, Appended::Known);
+        while most > 0
+            && let Some(next) = log.next_to_come()
+        {
+            match self.bring::<F>(&next, &mut named, from) {
+                Ok(true) => self.mark_named::<F>(next.page, &mut named),
+                Ok(false) | Err(_) => log.end_return(&mut named),
+            }
+            most -= 1;
+        }
+        if log.head() < before {
+            // I-MARKED: all that had read an older `head` leave.
+            log.wait_for_epoch(log.epochs.bump());
+            self.note_appended::<F>(&mut named, Appended::Perhaps);
+            log.note_marked();
+        }
+    }
+
+    /// Brings the next page back; answers whether there was room for it.
+    fn bring<F: Form>(
+        &self,
+        next: &Returning,
+        named: &mut Named,
+        from: &mut impl Stored,
+    ) -> Result<bool> {
+        let used = from.read(self, next.page)?;
+        let mut stale = Vec::new();
+        let stored = &from.bytes()[..used];
+        let _all = for_each_stored::<F, ()>(stored, 0, |offset, record| {
+            let word = word_at(record, 0).expect("a record has a control word");
+            // Superseded after the cut, as far as this history goes: not at all.
+            let late = match word & control::LATE {
+                0 => 0,
+                _ => control::LATE | control::SUPERSEDED,
+            };
+            // Of locks it means nothing.
+            let bits = word & (late | control::LOCKS);
+            if bits != 0 {
+                stale.push((offset, bits));
+            }
+            self.note_previous(control::previous(word), self.at(next.page, offset), named);
+            Ok(std::ops::ControlFlow::Continue(()))
+        })?;
+        self.log.put_back(next, stored, &stale, self.bytes_beside())
+    }
+
+    /// Notes the record that another names, if its page is to come back.
+    #[inline]
+    fn note_previous(&self, previous: Address, namer: Address, named: &mut Named) {
+        // One that was never published names a record nowhere.
+        if previous != Address::NONE && previous < namer {
+            let page = self.log.page_of(previous);
+            let unit = previous.units() - self.log.page_start(page).units();
+            named.note(page, unit as usize, self.log.page_bytes / UNIT_BYTES);
+        }
+    }
+
+    /// Notes whom the records name that were appended since the log was opened, and since this was
+    /// called last.
+    fn note_appended<F: Form>(&self, named: &mut Named, appended: Appended) {
+        let log = &self.log;
+        let (from, limit) = (named.noted, log.tail());
+        if from == limit {
+            return;
+        }
+        // Appends below are done.
+        log.wait_for_epoch(log.epochs.bump());
+        // A page that begins at the limit may not be there yet.
+        let last = log.page_of(limit);
+        let behind = if limit > log.page_start(last) { last.next() } else { last };
+        for page in PageNumber::each(log.page_of(from)..behind) {
+            let pin = log.epochs.pin();
+            let head = log.head();
+            if log.page_start(page) < head {
+                // The pages that came back left before it.
+                continue;
+            }
+            let mut offset = 0;
+            while let Some((address, record, flags)) =
+                self.next_record::<F>(&pin, page, &mut offset)
+            {
+                if address >= limit {
+                    break;
+                }
+                if address < from {
+                    continue;
+                }
+                let previous = control::previous(flags);
+                if previous < head {
+                    self.note_previous(previous, address, named);
+                } else if matches!(appended, Appended::Perhaps) {
+                    self.mark_replaced::<F>(&pin, record, address);
+                }
+            }
+        }
+        named.noted = limit;
+    }
+
+    /// Marks the record that one in memory has superseded, if that is in memory.
+    fn mark_replaced<F: Form>(&self, pin: &Pin<'_>, newer: Record, address: Address) {
+        let (head, mut at) = (self.log.head(), newer.previous());
+        let _found = F::with_key(newer, |key| {
+            let key = F::key(key)?;
+            while (head..address).contains(&at) {
+                let record = self.log.record(pin, at);
+                if F::has_key(record, key) {
+                    self.log.mark(record, address);
+                    break;
+                }
+                at = record.previous();
+            }
+            Result::Ok(())
         });
     }
 
-    /// Reads a page; answers how many of its bytes are used, and what of its records' control words
-    /// says nothing in memory.
-    fn read_stored<F: Form>(
-        &self,
-        page: PageNumber,
-        into: &mut Blocks,
-    ) -> Result<(usize, Vec<(usize, u64)>)> {
-        let parts = self.log.parts.as_ref().expect("only stored pages come back");
-        let used = parts.read_page(page, into)?;
-        let mut stale = Vec::new();
-        let _all =
-            for_each_stored::<F, ()>(&into.bytes()[..self.log.page_bytes], 0, |offset, record| {
-                let word = word_at(record, 0).expect("a record has a control word");
-                // Superseded after the cut, as far as this history goes: not at all.
-                let late = match word & control::LATE {
-                    0 => 0,
-                    _ => control::LATE | control::SUPERSEDED,
-                };
-                stale.push((offset, late | control::LOCKS));
-                Ok(std::ops::ControlFlow::Continue(()))
-            })?;
-        Ok((used, stale))
+    /// Marks what is superseded of a page that has come back.
+    fn mark_named<F: Form>(&self, page: PageNumber, named: &mut Named) {
+        let log = &self.log;
+        let mut units = named.take(page).peekable();
+        while units.peek().is_some() {
+            let pin = log.epochs.pin();
+            if log.page_start(page) < log.head() {
+                return;
+            }
+            let mut records = [None; TOGETHER];
+            let mut len = 0;
+            for unit in units.by_ref() {
+                let address = self.at(page, unit * UNIT_BYTES);
+                let record = log.record(&pin, address);
+                let flags = record.flags();
+                if flags & control::VALID != 0
+                    && flags & (control::SUPERSEDED | control::TOMBSTONE) == 0
+                {
+                    self.index.prefetch(F::hash_of(record));
+                    records[len] = Some((address, record));
+                    len += 1;
+                    if len == TOGETHER {
+                        break;
+                    }
+                }
+            }
+            self.chains_asked.add(len as i64);
+            for (address, record) in records.into_iter().flatten() {
+                let newer = F::with_key(record, |key| {
+                    Result::Ok(self.newer_than::<F>(&pin, address, F::key(key)?))
+                });
+                match newer {
+                    Ok(Known::Newest) | Err(_) => {}
+                    Ok(Known::Replaced(newer)) => log.mark(record, newer),
+                    // Walks ask about it.
+                    Ok(Known::Perhaps) => drop(record.supersede(control::LATE)),
+                }
+            }
+        }
     }
+
+    /// The record that came next of the key of one in memory.
+    fn newer_than<F: Form>(&self, pin: &Pin<'_>, target: Address, key: F::Key<'_>) -> Known {
+        let probe = self.index.find(F::hash(key), |newest| {
+            let (mut address, mut newer) = (newest, None);
+            while address > target {
+                let record = self.log.record(pin, address);
+                if F::has_key(record, key) {
+                    newer = Some(address);
+                }
+                address = record.previous();
+            }
+            if address == target { Walk::Hit(newer) } else { Walk::End }
+        });
+        match probe {
+            Probe::Hit(_, None) => Known::Newest,
+            Probe::Hit(_, Some(newer)) => Known::Replaced(newer),
+            // In no chain.
+            Probe::Absent(_) => Known::Replaced(Address::NONE),
+            Probe::Cold(..) | Probe::Unclear(_) => Known::Perhaps,
+        }
+    }
+}
+
+/// What records that were appended did to those that have come back.
+#[derive(Clone, Copy)]
+enum Appended {
+    /// They have marked what they superseded.
+    Known,
+    /// Some have not found it in memory.
+    Perhaps,
+}
+
+/// What the index knows of a record.
+enum Known {
+    Newest,
+    /// By the record at this address.
+    Replaced(Address),
+    Perhaps,
 }

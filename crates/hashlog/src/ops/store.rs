@@ -27,7 +27,7 @@ pub(crate) struct Store {
     /// Bytes of superseded records in memory.
     pub(crate) garbage: StripedCounter,
     pub(crate) cold_reads: StripedCounter,
-    /// Records that walks of the log asked the index about.
+    /// Records that the index was asked about, whether they are superseded.
     pub(crate) chains_asked: StripedCounter,
     /// A read found no room at the tail for a copy of what it had read from the disk.
     pub(crate) copy_wants_page: AtomicBool,

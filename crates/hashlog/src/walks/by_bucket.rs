@@ -33,22 +33,15 @@ impl Store {
         let _begin_lock = self.share_begin()?;
         let _still = self.index.growing.read().unwrap_or_else(PoisonError::into_inner);
         let places = Places::of_part(part, parts);
-        let begun = self.log.begin_marks();
-        let mut reads = Reads::default();
+        let mut has_read = false;
         let numbers = 0..self.index.count();
-        let flow = match places.is_whole(numbers.end) {
+        match places.is_whole(numbers.end) {
             true => {
                 let buckets = numbers.filter(|number| places.owns(*number));
-                self.walk_over::<true, F, B>(places, buckets, &mut reads, visit)
+                self.walk_over::<true, F, B>(places, buckets, &mut has_read, visit)
             }
-            false => self.walk_over::<false, F, B>(places, numbers, &mut reads, visit),
-        }?;
-        if let Some(begun) = begun
-            && flow.is_continue()
-        {
-            self.log.note_walked(begun, reads.superseded, part, parts);
+            false => self.walk_over::<false, F, B>(places, numbers, &mut has_read, visit),
         }
-        Ok(flow)
     }
 
     /// Visits the entries of a run of places, in their order. The index does not grow meanwhile.
@@ -59,11 +52,11 @@ impl Store {
     ) -> Result<ControlFlow<B>> {
         let _begin_lock = self.share_begin()?;
         let _still = self.index.growing.read().unwrap_or_else(PoisonError::into_inner);
-        let (count, mut reads) = (self.index.count(), Reads::default());
+        let (count, mut has_read) = (self.index.count(), false);
         let buckets = places.buckets(count);
         match places.is_whole(count) {
-            true => self.walk_over::<true, F, B>(places, buckets, &mut reads, visit),
-            false => self.walk_over::<false, F, B>(places, buckets, &mut reads, visit),
+            true => self.walk_over::<true, F, B>(places, buckets, &mut has_read, visit),
+            false => self.walk_over::<false, F, B>(places, buckets, &mut has_read, visit),
         }
     }
 
@@ -74,7 +67,7 @@ impl Store {
         &self,
         places: Places,
         mut buckets: impl Iterator<Item = u64>,
-        reads: &mut Reads,
+        has_read: &mut bool,
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         let count = self.index.count();
@@ -126,7 +119,7 @@ impl Store {
                     }
                 }
                 let chain = Chain::new(named, depth_of(named.number, count), places);
-                let flow = self.visit_chain::<F, B>(chain, &pin, &mut chains, reads, visit);
+                let flow = self.visit_chain::<F, B>(chain, &pin, &mut chains, visit);
                 if flow.is_break() {
                     return Ok(flow);
                 }
@@ -135,13 +128,13 @@ impl Store {
             queue.drop_first(ready);
             if chains.len() >= SENT {
                 let flow =
-                    self.follow_chains::<F, B>(&mut chains, &mut coming, reads, most, visit)?;
+                    self.follow_chains::<F, B>(&mut chains, &mut coming, has_read, most, visit)?;
                 if flow.is_break() {
                     return Ok(flow);
                 }
             }
         }
-        self.follow_chains::<F, B>(&mut chains, &mut coming, reads, 0, visit)
+        self.follow_chains::<F, B>(&mut chains, &mut coming, has_read, 0, visit)
     }
 
     /// Visits what is in memory of a chain, and keeps the chain if more of it is on the disk. Out of
@@ -152,10 +145,9 @@ impl Store {
         mut chain: Chain,
         pin: &Pin<'_>,
         chains: &mut Vec<Chain>,
-        reads: &mut Reads,
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
-        let flow = chain.visit::<F, B>(self, pin, reads, visit);
+        let flow = chain.visit::<F, B>(self, pin, visit);
         chains.extend((flow.is_continue() && chain.wanted.is_some()).then_some(chain));
         flow
     }
@@ -229,16 +221,16 @@ impl Store {
         &self,
         chains: &mut Vec<Chain>,
         coming: &mut Coming<Chain>,
-        reads: &mut Reads,
+        has_read: &mut bool,
         most: usize,
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         // A caller that only looks whether there is anything ends before.
-        if reads.any && !chains.is_empty() {
+        if *has_read && !chains.is_empty() {
             self.read_back::<F>(log::Share::All);
             for mut chain in std::mem::take(chains) {
                 let pin = self.log.epochs.pin();
-                let flow = chain.visit::<F, B>(self, &pin, reads, visit);
+                let flow = chain.visit::<F, B>(self, &pin, visit);
                 if flow.is_break() {
                     return Ok(flow);
                 }
@@ -253,7 +245,7 @@ impl Store {
                 };
                 chain.fetched.push(record?);
                 let pin = self.log.epochs.pin();
-                let flow = chain.visit::<F, B>(self, &pin, reads, visit);
+                let flow = chain.visit::<F, B>(self, &pin, visit);
                 if flow.is_break() {
                     return Ok(flow);
                 }
@@ -264,7 +256,7 @@ impl Store {
             if chains.is_empty() {
                 return Ok(ControlFlow::Continue(()));
             }
-            reads.any = true;
+            *has_read = true;
             self.cold_reads.add(chains.len() as i64);
             let wanted = chains.drain(..).filter_map(|chain| {
                 let wanted = chain.wanted?;
@@ -273,14 +265,6 @@ impl Store {
             coming.send(&self.log, wanted.collect());
         }
     }
-}
-
-/// The records that a walk has read from the disk.
-#[derive(Default)]
-struct Reads {
-    any: bool,
-    /// The newest superseded record that was met there, and got no mark.
-    superseded: Address,
 }
 
 /// Buckets whose chains are followed under one pin.
@@ -365,8 +349,8 @@ struct Chain {
     depth: u32,
     places: Places,
     next: Address,
-    /// Keys met so far, of chains of more than one record, and where.
-    seen: Vec<(Vec<u8>, Address)>,
+    /// Keys met so far, of chains of more than one record.
+    seen: Vec<Vec<u8>>,
     fetched: Fetched,
     wanted: Option<Address>,
 }
@@ -388,7 +372,6 @@ impl Chain {
         &mut self,
         store: &Store,
         pin: &Pin<'_>,
-        reads: &mut Reads,
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
         self.wanted = None;
@@ -410,11 +393,10 @@ impl Chain {
                 let still = address < safe_read_only;
                 let value = read_value::<F>(record, || still);
                 let flow = F::with_key(record, |key| {
-                    if let Some(newer) = self.newer(key) {
-                        store.log.mark(record, address, newer);
+                    if self.has_seen(key) {
                         return None;
                     }
-                    self.meet(address, key, value.as_ref(), tombstone, alone, visit)
+                    self.meet(key, value.as_ref(), tombstone, alone, visit)
                 });
                 if let Some(answer) = flow {
                     return ControlFlow::Break(answer);
@@ -430,13 +412,10 @@ impl Chain {
                 if !F::key(key).is_ok_and(|key| self.owns(F::hash(key))) {
                     continue;
                 }
-                if self.newer(key).is_some() {
-                    reads.superseded = reads.superseded.max(address);
+                if self.has_seen(key) {
                     continue;
                 }
-                if let Some(answer) =
-                    self.meet(address, key, value, record.is_tombstone(), false, visit)
-                {
+                if let Some(answer) = self.meet(key, value, record.is_tombstone(), false, visit) {
                     return ControlFlow::Break(answer);
                 }
             }
@@ -444,15 +423,14 @@ impl Chain {
         ControlFlow::Continue(())
     }
 
-    /// Where a newer record of a key was met.
-    fn newer(&self, key: &[u8]) -> Option<Address> {
-        self.seen.iter().find(|(seen, _)| seen == key).map(|(_, address)| *address)
+    /// Whether a newer record of a key was met.
+    fn has_seen(&self, key: &[u8]) -> bool {
+        self.seen.iter().any(|seen| seen == key)
     }
 
     /// Meets the newest record of a key.
     fn meet<B>(
         &mut self,
-        address: Address,
         key: &[u8],
         value: &[u8],
         tombstone: bool,
@@ -460,7 +438,7 @@ impl Chain {
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Option<B> {
         if !alone {
-            self.seen.push((key.to_vec(), address));
+            self.seen.push(key.to_vec());
         }
         if tombstone { None } else { visit(key, value).break_value() }
     }

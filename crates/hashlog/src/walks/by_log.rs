@@ -34,8 +34,6 @@ pub(crate) struct Moment<'a> {
     pub(crate) boundary: Address,
     /// How many entries there were, about.
     pub(crate) entries: u64,
-    /// No reader looks at an older moment, for which what is superseded now may be live.
-    is_oldest: bool,
     is_sweep: bool,
     /// Nothing is compacted meanwhile.
     _begin_lock: Shared<'a>,
@@ -95,11 +93,9 @@ impl Store {
         }
         let begin_lock = self.begin_lock.share();
         let boundary = self.log.pin_below();
-        // One that begins later has a boundary above.
-        let is_oldest = self.log.has_one_snapshot();
         let entries = self.entries.sum();
         let is_sweep = false;
-        Ok(Moment { store: self, boundary, entries, is_oldest, is_sweep, _begin_lock: begin_lock })
+        Ok(Moment { store: self, boundary, entries, is_sweep, _begin_lock: begin_lock })
     }
 
     /// Begins to look at what is there from now on.
@@ -109,11 +105,9 @@ impl Store {
         }
         let begin_lock = self.begin_lock.share();
         let boundary = self.log.begin_sweep();
-        // One that begins later has a boundary above.
-        let is_oldest = self.log.has_one_snapshot();
         let entries = self.entries.sum();
         let is_sweep = true;
-        Ok(Moment { store: self, boundary, entries, is_oldest, is_sweep, _begin_lock: begin_lock })
+        Ok(Moment { store: self, boundary, entries, is_sweep, _begin_lock: begin_lock })
     }
 
     /// Visits what was live at a moment, of some pages.
@@ -133,11 +127,7 @@ impl Store {
                 return Ok(flow);
             }
         }
-        let flow = scan.resolve::<F, B>(0, visit)?;
-        if flow.is_continue() {
-            scan.mark_first::<F>()?;
-        }
-        Ok(flow)
+        scan.resolve::<F, B>(0, visit)
     }
 
     /// Whether the record at `target` was the newest of its key below `boundary`, or which record
@@ -220,13 +210,9 @@ pub(crate) struct LogScan<'a> {
     buffer: Option<Blocks>,
     doubts: Vec<PendingChain>,
     coming: Coming<PendingChain>,
-    is_oldest: bool,
-    /// The page that is being walked gets its marks, and no record of it is in doubt so far. A
-    /// thread that supersedes one by a record from here up marks it.
-    marks_below: Option<Address>,
-    /// A page that was read because it was not in memory: the first, as long as it is not known
-    /// whether the walk goes on.
-    read_first: Option<PageNumber>,
+    /// A page was read that comes back: the first, as long as it is not known whether the walk goes
+    /// on.
+    has_read_first: bool,
     /// Records that a chain was asked about.
     asked: u64,
 }
@@ -257,9 +243,7 @@ impl<'a> LogScan<'a> {
             buffer: None,
             doubts,
             coming,
-            is_oldest: moment.is_oldest,
-            marks_below: None,
-            read_first: None,
+            has_read_first: false,
             asked: 0,
         }
     }
@@ -270,76 +254,11 @@ impl<'a> LogScan<'a> {
         let start = log.page_start(page);
         if start < log.head() && log.comes_back(start) {
             // A caller that looks at one page alone, to see if there is anything, needs no others.
-            match self.read_first {
-                None => self.read_first = Some(page),
-                Some(_) => self.store.read_back::<F>(Share::All),
+            match self.has_read_first {
+                false => self.has_read_first = true,
+                true => self.store.read_back::<F>(Share::All),
             }
         }
-        self.marks_below = log
-            .marking(start)
-            .filter(|_| self.is_oldest && !log.is_marked(page))
-            .map(|unmarked| unmarked.max(self.boundary));
-    }
-
-    /// The page is not in memory, or left it on the way.
-    pub(crate) fn leave_unmarked(&mut self) {
-        self.marks_below = None;
-    }
-
-    /// After all of a page was walked.
-    pub(crate) fn end_page(&mut self, page: PageNumber) {
-        if self.marks_below.take().is_some() {
-            self.store.log.note_marked(page);
-        }
-    }
-
-    /// At the end of the walk: marks the page that it read first, if that has come back since.
-    pub(crate) fn mark_first<F: Form>(&mut self) -> Result<()> {
-        let Some(page) = self.read_first.take() else { return Ok(()) };
-        self.begin_page::<F>(page);
-        let store = self.store;
-        let pin = store.log.epochs.pin();
-        if self.marks_below.is_none() || store.log.page_start(page) < store.log.head() {
-            return Ok(());
-        }
-        let mut offset = 0;
-        while let Some((address, record, flags)) = store.next_record::<F>(&pin, page, &mut offset) {
-            if matches!(verdict(flags, false), Verdict::Ask) {
-                self.asked += 1;
-                let asked = F::with_key(record, |key| {
-                    Ok::<_, Error>(self.was_live::<F>(address, F::key(key)?))
-                })?;
-                if asked.is_err() {
-                    return Ok(());
-                }
-            }
-        }
-        self.end_page(page);
-        Ok(())
-    }
-
-    /// Whether a record was live below the boundary, as [`Store::was_live`]. It leaves the answer
-    /// in the record where the page gets its marks.
-    fn was_live<F: Form>(
-        &mut self,
-        address: Address,
-        key: F::Key<'_>,
-    ) -> std::result::Result<bool, Address> {
-        let (store, none) = (self.store, Fetched::default());
-        let Some(below) = self.marks_below else {
-            return store.was_live::<F>(address, self.boundary, key, &none);
-        };
-        if store.was_live::<F>(address, below, key, &none)? {
-            return Ok(true);
-        }
-        let live =
-            below > self.boundary && store.was_live::<F>(address, self.boundary, key, &none)?;
-        let pin = store.log.epochs.pin();
-        if address >= store.log.head() {
-            // A thread that supersedes it above the boundary marks it, too.
-            store.log.record(&pin, address).supersede(if live { control::LATE } else { 0 });
-        }
-        Ok(live)
     }
 
     fn page<F: Form, B>(
@@ -352,7 +271,6 @@ impl<'a> LogScan<'a> {
         let pin = store.log.epochs.pin();
         if store.log.page_start(page) < store.log.head() {
             drop(pin);
-            self.leave_unmarked();
             return self.stored_page::<F, B>(page, 0, visit);
         }
         let (records, marked) = (store.log.records(&pin), store.log.is_marked(page));
@@ -378,7 +296,6 @@ impl<'a> LogScan<'a> {
                 return Ok(flow);
             }
         }
-        self.end_page(page);
         Ok(ControlFlow::Continue(()))
     }
 
@@ -421,18 +338,17 @@ impl<'a> LogScan<'a> {
         visit: &mut impl Visit<B>,
     ) -> Result<ControlFlow<B>> {
         self.asked += 1;
-        match self.was_live::<F>(address, F::key(key)?) {
+        let none = Fetched::default();
+        match self.store.was_live::<F>(address, self.boundary, F::key(key)?, &none) {
             Ok(true) => Ok(visit(address, key, value)),
             Ok(false) => Ok(ControlFlow::Continue(())),
             Err(wanted) => {
-                self.leave_unmarked();
                 if self.doubts.len() == SENT && self.store.log.comes_back(wanted) {
                     // Not one by one. Chains that are asked from now on are in memory.
                     self.store.read_back::<F>(Share::All);
                 }
                 let (key, value) = (key.to_vec(), value.to_vec());
-                let fetched = Fetched::default();
-                self.doubts.push(PendingChain { address, key, value, fetched, wanted });
+                self.doubts.push(PendingChain { address, key, value, fetched: none, wanted });
                 Ok(ControlFlow::Continue(()))
             }
         }

@@ -29,7 +29,6 @@ impl Store {
             begin: begin.bytes(),
             head: within(self.log.head()),
             returning_bytes: self.log.bytes_to_come(),
-            unmarked_bytes: self.log.bytes_unmarked(),
             safe_read_only: within(self.log.safe_read_only()),
             tail: tail.bytes(),
             garbage_bytes: self.garbage_bytes(),

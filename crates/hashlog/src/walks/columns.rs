@@ -108,7 +108,6 @@ impl Gathering<'_> {
                     }
                 }
                 if flow.is_continue() && !is_there {
-                    scan.leave_unmarked();
                     flow = scan.stored_page::<Fixed, B>(page, offset, &mut push)?;
                     offset = page_bytes;
                 }
@@ -123,13 +122,9 @@ impl Gathering<'_> {
                     return Ok(flow);
                 }
             }
-            self.scan.end_page(page);
         }
         let flow =
             self.scan.resolve::<Fixed, B>(0, &mut push_to(&mut self.batch, self.columns, visit))?;
-        if flow.is_continue() {
-            self.scan.mark_first::<Fixed>()?;
-        }
         if flow.is_continue() && self.batch.len > 0 {
             return Ok(hand_out(&mut self.batch, self.columns, visit));
         }
