@@ -1,12 +1,20 @@
 //! Split points: keys that cut a range into parts of about equal size, and how much lies in it.
 //!
-//! The tree knows without visiting entries: its nodes have about as many below them as their
-//! neighbours have. *Useful for* threads that share a scan, and for choosing between ways to read.
+//! The tree knows without visiting entries: chunks know how many they have, and of many nodes one
+//! path below each tells how many chunks there are (Knuth, Estimating the efficiency of backtrack
+//! programs). *Useful for* threads that share a scan, and for choosing between ways to read.
 //! *Not useful for* counting.
 
-use sapwood_engine::KeyRange;
+use std::cmp::Ordering as KeyOrder;
+use std::ops::Bound;
 
+use sapwood_engine::KeyRange;
+use sapwood_mem::reclaim::Guard;
+use sapwood_mem::sync::Ordering;
+
+use crate::chunk::Chunk;
 use crate::cursor::KeyBounds;
+use crate::layout::EntryState;
 use crate::map::ChunkMap;
 use crate::scan::key_bounds;
 use crate::tree::Node;
@@ -28,8 +36,6 @@ struct Covering<'g> {
     node: Node<'g>,
     low: Option<&'g [u8]>,
     high: Option<&'g [u8]>,
-    /// The share of all entries that is taken to lie below it.
-    share: f64,
 }
 
 impl ChunkMap {
@@ -61,12 +67,11 @@ impl ChunkMap {
         }
         let guard = self.tree.reclaimer.pin();
         let root = self.tree.root_node(&guard);
-        let mut level = vec![Covering { node: root, low: None, high: None, share: 1.0 }];
+        let mut level = vec![Covering { node: root, low: None, high: None }];
         while level.len() < parts.max(1).saturating_mul(NODES_A_PART) {
             let mut below = Vec::new();
             for covering in &level {
                 let Node::Inner(inner) = covering.node else { continue };
-                let share = covering.share / inner.len() as f64;
                 for at in 0..inner.len() {
                     let low = if at == 0 { covering.low } else { Some(inner.separator(at - 1)) };
                     let is_last = at + 1 == inner.len();
@@ -75,7 +80,7 @@ impl ChunkMap {
                         || high.is_some_and(|high| bounds.begins_at(high));
                     if !outside {
                         let node = self.tree.node(&guard, inner.child(at));
-                        below.push(Covering { node, low, high, share });
+                        below.push(Covering { node, low, high });
                     }
                 }
             }
@@ -84,15 +89,82 @@ impl ChunkMap {
             }
             level = below;
         }
-        // At either end a node may lie in the range in part.
-        let cut = |covering: &Covering<'_>| share_within(bounds, covering) * covering.share;
-        let share: f64 = level.iter().map(cut).sum();
+        let within = |(at, covering): (usize, &Covering<'_>)| match covering.node {
+            Node::Chunk(chunk) => covering.entries_within(chunk, bounds) as f64,
+            // At either end a node may lie in the range in part.
+            node => share_within(bounds, covering) * self.entries_below(node, at, &guard),
+        };
+        let is_all = bounds.low == Bound::Unbounded && bounds.high == Bound::Unbounded;
+        let entries = match is_all {
+            true => entries,
+            false => entries.min(level.iter().enumerate().map(within).sum::<f64>().round() as u64),
+        };
         let split_points = level.iter().filter_map(|covering| covering.low);
         let keys: Vec<&[u8]> = split_points.filter(|key| !bounds.begins_at(key)).collect();
         let count = parts.max(1).min(keys.len() + 1);
         let keys = (1..count).map(|part| keys[part * (keys.len() + 1) / count - 1].to_vec());
-        SplitPoints { keys: keys.collect(), entries: (share * entries as f64).round() as u64 }
+        SplitPoints { keys: keys.collect(), entries }
     }
+}
+
+impl ChunkMap {
+    /// Entries below a node, about: of its children and theirs one is looked at, another one for
+    /// each `draw`.
+    fn entries_below<'g>(&'g self, mut node: Node<'g>, draw: usize, guard: &'g Guard<'_>) -> f64 {
+        let mut nodes = 1.0;
+        loop {
+            match node {
+                Node::Chunk(chunk) => return nodes * (chunk.sorted_len() + delta_len(&chunk)) as f64,
+                Node::Inner(inner) => {
+                    nodes *= inner.len() as f64;
+                    node = self.tree.node(guard, inner.child((inner.len() / 2 + draw) % inner.len()));
+                }
+            }
+        }
+    }
+}
+
+impl Covering<'_> {
+    /// Entries of a chunk that lie in the range, but for those that were removed; of its delta as far
+    /// as abbreviations tell.
+    fn entries_within(&self, chunk: Chunk<'_>, bounds: KeyBounds<'_>) -> u64 {
+        let is_above_low = |key: &[u8]| self.low.is_none_or(|low| low < key);
+        let is_below_high = |key: &[u8]| self.high.is_none_or(|high| key < high);
+        let (from, first) = match bounds.low {
+            Bound::Included(low) if is_above_low(low) => {
+                (chunk.sorted_bound(low, KeyOrder::Less), chunk.abbreviate(low))
+            }
+            Bound::Excluded(low) if is_above_low(low) => {
+                (chunk.sorted_bound(low, KeyOrder::Equal), chunk.abbreviate(low))
+            }
+            _ => (0, 0),
+        };
+        let (to, last) = match bounds.high {
+            Bound::Included(high) if is_below_high(high) => {
+                (chunk.sorted_bound(high, KeyOrder::Equal), Some(chunk.abbreviate(high)))
+            }
+            Bound::Excluded(high) if is_below_high(high) => (
+                chunk.sorted_bound(high, KeyOrder::Less),
+                Some(chunk.abbreviate(high).saturating_sub(1)),
+            ),
+            _ => (chunk.sorted_len(), None),
+        };
+        let delta = match (first, last) {
+            (0, None) => delta_len(&chunk),
+            _ => {
+                let known = chunk.delta_entries().map(|(_, entry)| entry.abbreviation);
+                known.filter(|it| *it >= first && last.is_none_or(|last| *it <= last)).count()
+            }
+        };
+        (to.saturating_sub(from) + delta) as u64
+    }
+}
+
+/// Entries that a chunk has got since it was made.
+fn delta_len(chunk: &Chunk<'_>) -> usize {
+    // Relaxed: how many there are about.
+    let states = chunk.delta_words().iter().map(|word| EntryState::of(word.load(Ordering::Relaxed)));
+    states.take_while(|state| *state != EntryState::Empty).count()
 }
 
 /// How much of a node lies in the range, as a guess: all, half or a quarter.
@@ -144,6 +216,32 @@ mod tests {
                 "{parts}: {}",
                 split_points.entries
             );
+        }
+    }
+
+    /// Entries of a range of any length are estimated within twice and half of what there is, and a
+    /// few: put in order or not, with entries in deltas, in chunks of any size.
+    #[test]
+    fn entries_of_a_range_are_known_within_a_factor_of_two() {
+        const COUNT: u32 = 20_000;
+        for chunk_entries in [4, 64, 1_024] {
+            for step in [1, 7_919] {
+                let options = Options { chunk_entries, ..Options::default() };
+                let map = ChunkMap::with_options(options).expect("options that work");
+                (0..COUNT).for_each(|at| {
+                    map.put(&key(at * step % COUNT * 2), b"").expect("room");
+                });
+                for len in [1, 5, 40, 300, 2_000, 9_000, COUNT] {
+                    for from in [0, 1, 4_321, 11_000, COUNT - len].map(|from| from.min(COUNT - len)) {
+                        let (low, high) = (key(from * 2), key((from + len) * 2));
+                        let range = (Bound::Included(&low[..]), Bound::Excluded(&high[..]));
+                        let entries = map.split_points(range, 1).entries as u32;
+                        let (least, most) = (len / 2, len * 2 + 2);
+                        let of = format!("{entries} of {len} from {from} of {chunk_entries}");
+                        assert!((least..=most).contains(&entries), "{of} by {step}");
+                    }
+                }
+            }
         }
     }
 
