@@ -41,26 +41,32 @@ impl Reach for HashLog {
             }
         };
         let records = entries + stats.garbage_bytes.min(log_bytes) / mean_bytes;
-        let walk_ns = entries as f64 * check_ns(selection) + costs.return_ns;
-        let candidate = |executor, visits: u64, visit_ns: f64, object_ns: f64, walk_ns: f64| {
-            let ns = visits as f64 * visit_ns + reached as f64 * object_ns + walk_ns;
-            let estimate = Duration::from_nanos((ns / request.threads as f64) as u64);
-            Candidate { executor, visits, estimate }
+        let checks_ns = entries as f64 * check_ns(selection);
+        let candidate = |executor, visits: u64, visit_ns: f64, object_ns: f64| {
+            let (checks_ns, return_ns, read_back_bytes) = match executor {
+                Executor::LookUp => (0.0, 0.0, 0),
+                _ => (checks_ns, costs.return_ns, stats.read_back_bytes),
+            };
+            let ns = visits as f64 * visit_ns + reached as f64 * object_ns + checks_ns;
+            // One thread brings pages back.
+            let ns = ns / request.threads as f64 + return_ns;
+            let estimate = Duration::from_nanos(ns as u64);
+            Candidate { executor, visits, read_back_bytes, estimate }
         };
         let in_log_ns = match self.layout() {
             Layout::Fixed8 => request.run_object_ns,
             Layout::Variable => request.object_ns,
         };
         let mut candidates = vec![
-            candidate(Executor::Log, records, costs.record_ns, in_log_ns, walk_ns),
-            candidate(Executor::Walk, entries, costs.entry_ns, request.object_ns, walk_ns),
+            candidate(Executor::Log, records, costs.record_ns, in_log_ns),
+            candidate(Executor::Walk, entries, costs.entry_ns, request.object_ns),
         ];
         let keys_max = entries.saturating_mul(KEYS_AN_ENTRY_MAX) + BATCH as u64;
         if let Some(keys) = keys
             && (selection.as_keys().is_some() || keys.len() <= keys_max)
         {
             let look_up =
-                candidate(Executor::LookUp, keys.len(), costs.look_up_ns, request.object_ns, 0.0);
+                candidate(Executor::LookUp, keys.len(), costs.look_up_ns, request.object_ns);
             candidates.push(look_up);
         }
         Ok(candidates)
@@ -236,20 +242,24 @@ impl Costs {
     fn of_table(layout: Layout, stats: &HashStats) -> Costs {
         const READ_NS: f64 = 10_000.0;
         const ASK_NS: f64 = 150.0;
-        /// Reading, comparing with checksums, and copying, 1.5 GB/s.
-        const RETURN_BYTE_NS: f64 = 0.7;
+        /// Copying what the disk reads meanwhile, and noting which records others name.
+        const RETURN_BYTE_NS: f64 = 0.9;
         let log_bytes = stats.tail.saturating_sub(stats.begin).max(1) as f64;
         let below_head = stats.head.saturating_sub(stats.begin);
         let not_in_memory = below_head as f64 / log_bytes;
+        // Each walk reads these, and one of the log asks the index about their records.
         let stays_cold = below_head.saturating_sub(stats.returning_bytes) as f64 / log_bytes;
-        // About these a walk of the log asks the index: they have no marks.
-        let unmarked = (below_head + stats.unmarked_bytes) as f64 / log_bytes;
+        // About these the index is asked as they come back, where it is known how many there are.
+        let named = match layout {
+            Layout::Fixed8 => (stats.read_back_bytes / FIXED_RECORD_BYTES).saturating_sub(stats.slots),
+            Layout::Variable => 0,
+        };
         let memory = Costs::of(layout, stats.index_bytes + stats.log_bytes + stats.returning_bytes);
         Costs {
             look_up_ns: memory.look_up_ns + not_in_memory * READ_NS,
             entry_ns: memory.entry_ns + stays_cold * READ_NS,
-            record_ns: memory.record_ns + unmarked.min(1.0) * ASK_NS,
-            return_ns: stats.returning_bytes as f64 * RETURN_BYTE_NS,
+            record_ns: memory.record_ns + stays_cold * ASK_NS,
+            return_ns: stats.read_back_bytes as f64 * RETURN_BYTE_NS + named as f64 * ASK_NS,
         }
     }
 

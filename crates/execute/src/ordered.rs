@@ -31,7 +31,7 @@ impl Reach for ChunkMap {
         let candidate = |executor, visits: u64, visit_ns: f64| {
             let ns = visits as f64 * visit_ns + reached * request.object_ns;
             let estimate = Duration::from_nanos((ns / request.threads as f64) as u64);
-            Candidate { executor, visits, estimate }
+            Candidate { executor, visits, read_back_bytes: 0, estimate }
         };
         let range = candidate(Executor::Range, borders.entries, SCAN_NS + checks);
         let look_up = selection

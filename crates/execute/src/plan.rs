@@ -12,7 +12,9 @@ pub struct Candidate {
     pub executor: Executor,
     /// What it would visit: keys, entries or records.
     pub visits: u64,
-    /// How long that is expected to take.
+    /// Bytes that it would read back into memory first, of a table that was opened.
+    pub read_back_bytes: u64,
+    /// How long all that is expected to take.
     pub estimate: Duration,
 }
 
@@ -132,10 +134,13 @@ impl fmt::Display for Plan {
         };
         let threads = if self.threads == 1 { "thread" } else { "threads" };
         writeln!(f, "{}, {why}, by {} {threads}", self.executor, self.threads)?;
-        for Candidate { executor, visits, estimate } in &self.candidates {
+        for Candidate { executor, visits, read_back_bytes, estimate } in &self.candidates {
             let mark = if *executor == self.executor { '>' } else { ' ' };
-            let time = Time(*estimate);
-            writeln!(f, "{mark} {executor:<8} would visit {visits}, about {time}")?;
+            write!(f, "{mark} {executor:<8} would ")?;
+            if *read_back_bytes > 0 {
+                write!(f, "read {read_back_bytes} bytes back and ")?;
+            }
+            writeln!(f, "visit {visits}, about {}", Time(*estimate))?;
         }
         if let Some(Measured { elapsed, visited, selected }) = self.measured {
             let time = Time(elapsed);
@@ -178,7 +183,7 @@ mod tests {
     use super::*;
 
     fn candidate(executor: Executor, visits: u64, us: u64) -> Candidate {
-        Candidate { executor, visits, estimate: Duration::from_micros(us) }
+        Candidate { executor, visits, read_back_bytes: 0, estimate: Duration::from_micros(us) }
     }
 
     #[test]
@@ -213,7 +218,7 @@ mod tests {
             executor: Executor::Log,
             candidates: vec![
                 candidate(Executor::LookUp, 10, 7),
-                candidate(Executor::Log, 1_000, 900),
+                Candidate { read_back_bytes: 24_000, ..candidate(Executor::Log, 1_000, 900) },
             ],
             is_forced: true,
             threads: 2,
@@ -226,7 +231,7 @@ mod tests {
         assert_eq!(
             plan.to_string(),
             "log, as told, by 2 threads\n  look-up  would visit 10, about 7.00 us\n\
-             > log      would visit 1000, about 900 us\n  \
+             > log      would read 24000 bytes back and visit 1000, about 900 us\n  \
              measured: visited 990, selected 9, in 450 us, 0.50 of the estimate\n"
         );
     }

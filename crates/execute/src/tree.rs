@@ -43,7 +43,7 @@ impl Reach for Tree {
         let candidate = |executor, visits: u64, visit_ns: f64| {
             let ns = visits as f64 * visit_ns + reached * request.object_ns;
             let estimate = Duration::from_nanos((ns / request.threads as f64) as u64);
-            Candidate { executor, visits, estimate }
+            Candidate { executor, visits, read_back_bytes: 0, estimate }
         };
         let visit_ns = scan_ns(self.kind(), self.layout()) + checks;
         let range = candidate(Executor::Range, entries, visit_ns);

@@ -33,6 +33,8 @@ pub struct HashStats {
     /// reads none of them, the first walk that needs them reads all, and each record that is read
     /// from the disk brings some.
     pub returning_bytes: u64,
+    /// Bytes of these that records take, and that a walk reads back.
+    pub read_back_bytes: u64,
     /// FASTER's safe read-only address: values below it change by edits alone. Where no boundary is moving
     /// it is the read-only address, too: the first that is updated in place.
     pub safe_read_only: u64,

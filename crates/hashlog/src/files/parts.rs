@@ -108,6 +108,9 @@ impl PartShape {
 
 /// Bytes of a page that are on their way.
 pub(crate) type PartRead = Pending<Result<Vec<u8>>>;
+/// A page that is on its way from the disk: how many of its bytes are used, and the buffer.
+pub(crate) type PageRead = Pending<(Result<usize>, Blocks)>;
+
 /// A page that is on its way to the disk, and its buffer back.
 pub(crate) type PageWrite = Pending<(Result<()>, Blocks)>;
 
@@ -354,6 +357,21 @@ impl Parts {
         into.bytes_mut()[used..].fill(0);
         debug_assert!(used as u64 <= self.shape.page_bytes, "a page has no more");
         result
+    }
+
+    /// Begins to read a page, as [`Parts::read_page`] does, but for the zeros behind.
+    pub(crate) fn begin_page(&self, page: PageNumber, into: Blocks) -> PageRead {
+        let part = match self.part(page) {
+            Ok(part) => part,
+            Err(error) => return Pending::ready((Err(error), into)),
+        };
+        let (read, work) = Pending::new(move || {
+            let mut scratch = Scratch { blocks: into, checksums: Vec::new() };
+            let used = part.read_page(page, &mut scratch);
+            (used, scratch.blocks)
+        });
+        self.disk.spawn(vec![work]);
+        read
     }
 
     /// Deletes the parts of which all pages lie below `page`, those that a crash brought back

@@ -16,6 +16,7 @@
 //! | `from` | under `moving`: Release | all threads: Acquire; a stale one costs a read or a copy |
 //! | `named`, `earned` | under `named` | under `named` |
 //! | `opened` | before any thread has the log | Relaxed |
+//! | `used` | under `moving` | Relaxed: a figure |
 //!
 //! # Invariants
 //!
@@ -28,6 +29,8 @@
 //!   asked about; a thread that had read an older `head` has appended below the tail that is read
 //!   once all of these have left, and what it appended is followed to what it superseded; all
 //!   others find the record in memory.
+
+use std::ops::Range;
 
 use sapwood_mem::sync::held::{Mutex, MutexGuard};
 use sapwood_mem::sync::{AtomicU64, Ordering};
@@ -58,6 +61,8 @@ pub(super) struct Back {
     earned: AtomicU64,
     /// Where the log ended when it was opened.
     opened: AtomicU64,
+    /// Bytes of the pages that come back that are used.
+    used: AtomicU64,
 }
 
 impl Default for Back {
@@ -67,6 +72,7 @@ impl Default for Back {
             from: AtomicU64::new(NOTHING),
             earned: AtomicU64::new(0),
             opened: AtomicU64::new(0),
+            used: AtomicU64::new(0),
         }
     }
 }
@@ -140,6 +146,9 @@ impl Log {
         *lock(&self.back.named) = Named { first: Some(first), noted: end, ..Named::default() };
         // Relaxed: the log is not shared yet.
         self.back.opened.store(end.units(), Ordering::Relaxed);
+        let used = |page| self.parts.as_ref().map_or(0, |parts| parts.used(page).unwrap_or(0));
+        let used: usize = PageNumber::each(first..self.page_of(end)).map(used).sum();
+        self.back.used.store(used as u64, Ordering::Relaxed);
         // Release: pairs with the Acquire in `begin_reading` and `next_to_come`.
         self.back.from.store(self.page_start(first).max(begin).units(), Ordering::Release);
     }
@@ -156,6 +165,12 @@ impl Log {
         let head = self.head();
         let from = Address::from_units(self.back.from.load(Ordering::Acquire).min(head.units()));
         head.bytes() - from.max(self.begin()).min(head).bytes()
+    }
+
+    /// Bytes of them that are used.
+    pub(crate) fn used_bytes_to_come(&self) -> u64 {
+        // Relaxed: a figure.
+        self.back.used.load(Ordering::Relaxed).min(self.bytes_to_come())
     }
 
     /// Whether the flags of a page in memory tell which of its records are superseded.
@@ -211,6 +226,13 @@ impl Log {
         earned / page_bytes
     }
 
+    /// The pages that are to come back.
+    pub(crate) fn pages_to_come(&self) -> Range<PageNumber> {
+        let limit = self.page_of(self.head());
+        let from = self.back.from.load(Ordering::Acquire).max(self.begin().units());
+        self.page_of(Address::from_units(from)).min(limit)..limit
+    }
+
     /// The page that is to come back next.
     pub(crate) fn next_to_come(&self) -> Option<Returning> {
         let head = self.head();
@@ -242,6 +264,7 @@ impl Log {
         }
         debug_assert_eq!(self.page_start(next.page), next.start);
         self.load(next.page, bytes, stale)?;
+        self.back.used.fetch_sub(bytes.len() as u64, Ordering::Relaxed);
         // Release: I-BACK.
         self.bounds.head.store(next.start.units(), Ordering::Release);
         Ok(true)

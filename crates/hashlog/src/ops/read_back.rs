@@ -1,10 +1,14 @@
 //! The way back of pages into memory that were there before the log was opened.
 
+use std::collections::VecDeque;
+use std::ops::Range;
+
 use sapwood_disk::Blocks;
 use sapwood_mem::epoch::Pin;
 
 use crate::error::Result;
 use crate::files::page::for_each_stored;
+use crate::files::parts::PageRead;
 use crate::index::{Probe, Walk};
 use crate::log::back::{Named, Returning};
 use crate::log::Share;
@@ -18,6 +22,9 @@ const TOGETHER: usize = 32;
 
 /// A source of the bytes of pages.
 pub(crate) trait Stored {
+    /// All of these pages are going to be read, from the last down.
+    fn begin(&mut self, _pages: Range<PageNumber>) {}
+
     /// Reads a page; answers how many of its bytes are used, the rest being zero.
     fn read(&mut self, store: &Store, page: PageNumber) -> Result<usize>;
 
@@ -25,15 +32,45 @@ pub(crate) trait Stored {
     fn bytes(&self) -> &[u8];
 }
 
-/// Pages of the parts of a log.
-impl Stored for Blocks {
+/// Bytes of pages that the disk reads meanwhile.
+const AHEAD_BYTES: usize = 8 << 20;
+/// Pages that it reads at most: more are no faster.
+const AHEAD_MAX: usize = 4;
+
+/// Pages of the parts of a log. Where all of some come back the disk reads the next ones meanwhile.
+#[derive(Default)]
+struct OfParts {
+    blocks: Blocks,
+    coming: VecDeque<(PageNumber, PageRead)>,
+    /// Those that are not yet asked for.
+    left: Range<PageNumber>,
+}
+
+impl Stored for OfParts {
+    fn begin(&mut self, pages: Range<PageNumber>) {
+        self.left = pages;
+    }
+
     fn read(&mut self, store: &Store, page: PageNumber) -> Result<usize> {
         let parts = store.log.parts.as_ref().expect("only stored pages come back");
-        parts.read_page(page, self)
+        let ahead = (AHEAD_BYTES / store.log.page_bytes).clamp(1, AHEAD_MAX);
+        while self.coming.len() < ahead && self.left.start < self.left.end {
+            self.left.end = self.left.end.before(1);
+            let into = std::mem::take(&mut self.blocks);
+            self.coming.push_back((self.left.end, parts.begin_page(self.left.end, into)));
+        }
+        match self.coming.pop_front() {
+            Some((next, read)) if next == page => {
+                let (used, blocks) = read.wait();
+                self.blocks = blocks;
+                used
+            }
+            _ => parts.read_page(page, &mut self.blocks),
+        }
     }
 
     fn bytes(&self) -> &[u8] {
-        Blocks::bytes(self)
+        self.blocks.bytes()
     }
 }
 
@@ -41,7 +78,7 @@ impl Store {
     /// Reads pages back into memory that were there before the log was opened, unless the caller is
     /// pinned. What cannot be read stays on the disk: a caller that asks for it gets the error.
     pub(crate) fn read_back<F: Form>(&self, share: Share) {
-        self.read_back_from::<F>(share, &mut Blocks::default());
+        self.read_back_from::<F>(share, &mut OfParts::default());
     }
 
     /// The same, from any source.
@@ -49,6 +86,9 @@ impl Store {
         let log = &self.log;
         let Some((mut named, mut most)) = log.begin_reading(share) else { return };
         let before = log.head();
+        if share == Share::All {
+            from.begin(log.pages_to_come());
+        }
         self.note_appended::<F>(&mut named, Appended::Known);
         while most > 0
             && let Some(next) = log.next_to_come()

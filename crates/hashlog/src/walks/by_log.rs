@@ -62,6 +62,10 @@ struct PendingChain {
     wanted: Address,
 }
 
+/// Records of a page that comes back that are looked at where they lie: a caller that looks whether
+/// there is anything needs no more.
+const FIRST_RECORDS: usize = 256;
+
 /// Records are asked for together.
 pub(crate) const SENT: usize = 64;
 
@@ -248,12 +252,11 @@ impl<'a> LogScan<'a> {
         }
     }
 
-    /// Before a page is walked, unpinned.
+    /// Before a page is walked, or goes on to be, unpinned.
     pub(crate) fn begin_page<F: Form>(&mut self, page: PageNumber) {
         let log = &self.store.log;
         let start = log.page_start(page);
         if start < log.head() && log.comes_back(start) {
-            // A caller that looks at one page alone, to see if there is anything, needs no others.
             match self.has_read_first {
                 false => self.has_read_first = true,
                 true => self.store.read_back::<F>(Share::All),
@@ -267,16 +270,22 @@ impl<'a> LogScan<'a> {
         visit: &mut impl Visit<B>,
     ) -> Result<ControlFlow<B>> {
         let store = self.store;
-        self.begin_page::<F>(page);
-        let pin = store.log.epochs.pin();
-        if store.log.page_start(page) < store.log.head() {
+        let mut offset = 0;
+        let pin = loop {
+            self.begin_page::<F>(page);
+            let pin = store.log.epochs.pin();
+            if store.log.page_start(page) >= store.log.head() {
+                break pin;
+            }
             drop(pin);
-            return self.stored_page::<F, B>(page, 0, visit);
-        }
+            let flow = self.stored_page::<F, B>(page, &mut offset, visit)?;
+            if flow.is_break() || offset == store.log.page_bytes {
+                return Ok(flow);
+            }
+        };
         let (records, marked) = (store.log.records(&pin), store.log.is_marked(page));
         // As long as the pin lives, what lies below stays as it is.
         let safe_read_only = store.log.safe_read_only();
-        let mut offset = 0;
         while let Some((address, record, flags)) = store.next_record::<F>(&pin, page, &mut offset) {
             if address >= self.boundary {
                 break;
@@ -299,11 +308,12 @@ impl<'a> LogScan<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Visits what is live of a page on the disk, from an offset on.
+    /// Visits what is live of a page on the disk, from an offset on, which moves: to the end, or over
+    /// some records of a page that comes back.
     pub(crate) fn stored_page<F: Form, B>(
         &mut self,
         page: PageNumber,
-        from: usize,
+        offset: &mut usize,
         visit: &mut impl Visit<B>,
     ) -> Result<ControlFlow<B>> {
         let log = &self.store.log;
@@ -311,22 +321,37 @@ impl<'a> LogScan<'a> {
         let mut blocks = self.buffer.take().unwrap_or_else(|| Blocks::new(log.page_bytes));
         parts.read_page(page, &mut blocks)?;
         let stored = &blocks.bytes()[..log.page_bytes];
-        let flow = for_each_stored::<F, B>(stored, from, |offset, record| {
-            let address = self.store.at(page, offset);
+        let comes_back = log.comes_back(log.page_start(page));
+        let mut left = if comes_back { FIRST_RECORDS } else { usize::MAX };
+        let flow = for_each_stored::<F, Option<B>>(stored, *offset, |at, record| {
+            let address = self.store.at(page, at);
             if address >= self.boundary {
                 return Ok(ControlFlow::Continue(()));
             }
+            if left == 0 {
+                *offset = at;
+                return Ok(ControlFlow::Break(None));
+            }
+            left -= 1;
             let (key, value) =
                 F::split(record).ok_or_else(|| not_a_record(parts.place(), address))?;
             let flags = word_at(record, 0).expect("a record has a control word");
-            match verdict(flags, false) {
-                Verdict::Dead => Ok(ControlFlow::Continue(())),
-                Verdict::Live => Ok(visit(address, key, value)),
-                Verdict::Ask => self.ask::<F, B>(address, key, value, visit),
-            }
+            let flow = match verdict(flags, false) {
+                Verdict::Dead => ControlFlow::Continue(()),
+                Verdict::Live => visit(address, key, value),
+                Verdict::Ask => self.ask::<F, B>(address, key, value, visit)?,
+            };
+            Ok(flow.map_break(Some))
         })?;
         self.buffer = Some(blocks);
-        Ok(flow)
+        Ok(match flow {
+            ControlFlow::Break(Some(answer)) => ControlFlow::Break(answer),
+            ControlFlow::Break(None) => ControlFlow::Continue(()),
+            ControlFlow::Continue(()) => {
+                *offset = log.page_bytes;
+                ControlFlow::Continue(())
+            }
+        })
     }
 
     /// Visits a record if its chain says that it is live, at once or once it is read.

@@ -29,6 +29,7 @@ impl Store {
             begin: begin.bytes(),
             head: within(self.log.head()),
             returning_bytes: self.log.bytes_to_come(),
+            read_back_bytes: self.log.used_bytes_to_come(),
             safe_read_only: within(self.log.safe_read_only()),
             tail: tail.bytes(),
             garbage_bytes: self.garbage_bytes(),

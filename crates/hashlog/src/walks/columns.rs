@@ -108,8 +108,10 @@ impl Gathering<'_> {
                     }
                 }
                 if flow.is_continue() && !is_there {
-                    flow = scan.stored_page::<Fixed, B>(page, offset, &mut push)?;
-                    offset = page_bytes;
+                    flow = scan.stored_page::<Fixed, B>(page, &mut offset, &mut push)?;
+                    if offset < page_bytes {
+                        scan.begin_page::<Fixed>(page);
+                    }
                 }
                 if flow.is_continue() {
                     flow = scan.resolve_some::<Fixed, B>(&mut push)?;

@@ -68,6 +68,7 @@ pub(crate) fn plan_as_json(plan: &Plan) -> Value {
         json!({
             "executor": candidate.executor.to_string(),
             "visits": candidate.visits,
+            "read_back_bytes": candidate.read_back_bytes,
             "estimate_seconds": candidate.estimate.as_secs_f64(),
         })
     });

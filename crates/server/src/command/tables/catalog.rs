@@ -275,6 +275,7 @@ fn of_hash(reply: &mut Reply<'_>, stats: &HashStats) {
         ("safe_read_only", stats.safe_read_only),
         ("tail", stats.tail),
         ("returning_bytes", stats.returning_bytes),
+        ("read_back_bytes", stats.read_back_bytes),
         ("file_bytes", stats.file_bytes),
         ("held_bytes", stats.held_bytes),
         ("compactions", stats.compactions),
