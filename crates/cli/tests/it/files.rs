@@ -137,7 +137,7 @@ fn members_of_json_lines_are_columns() {
     let (_directory, path) = file("rows.jsonl", lines);
     assert_eq!(
         stdout_of(&["scan", &path, "--key", "id"]),
-        "id,tags,note,big\n9,,,18446744073709551615\n10,\"[1,2]\",\"x,y\",\n"
+        "id,tags,note,big\n9,,,18446744073709551615\n10,\"[1, 2]\",\"x,y\",\n"
     );
     assert_eq!(
         stdout_of(&["scan", &path, "--key", "id", "--json"]),
