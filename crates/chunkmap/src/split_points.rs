@@ -114,10 +114,13 @@ impl ChunkMap {
         let mut nodes = 1.0;
         loop {
             match node {
-                Node::Chunk(chunk) => return nodes * (chunk.sorted_len() + delta_len(&chunk)) as f64,
+                Node::Chunk(chunk) => {
+                    return nodes * (chunk.sorted_len() + delta_len(&chunk)) as f64;
+                }
                 Node::Inner(inner) => {
                     nodes *= inner.len() as f64;
-                    node = self.tree.node(guard, inner.child((inner.len() / 2 + draw) % inner.len()));
+                    node =
+                        self.tree.node(guard, inner.child((inner.len() / 2 + draw) % inner.len()));
                 }
             }
         }
@@ -163,7 +166,8 @@ impl Covering<'_> {
 /// Entries that a chunk has got since it was made.
 fn delta_len(chunk: &Chunk<'_>) -> usize {
     // Relaxed: how many there are about.
-    let states = chunk.delta_words().iter().map(|word| EntryState::of(word.load(Ordering::Relaxed)));
+    let states =
+        chunk.delta_words().iter().map(|word| EntryState::of(word.load(Ordering::Relaxed)));
     states.take_while(|state| *state != EntryState::Empty).count()
 }
 
@@ -232,7 +236,8 @@ mod tests {
                     map.put(&key(at * step % COUNT * 2), b"").expect("room");
                 });
                 for len in [1, 5, 40, 300, 2_000, 9_000, COUNT] {
-                    for from in [0, 1, 4_321, 11_000, COUNT - len].map(|from| from.min(COUNT - len)) {
+                    for from in [0, 1, 4_321, 11_000, COUNT - len].map(|from| from.min(COUNT - len))
+                    {
                         let (low, high) = (key(from * 2), key((from + len) * 2));
                         let range = (Bound::Included(&low[..]), Bound::Excluded(&high[..]));
                         let entries = map.split_points(range, 1).entries as u32;

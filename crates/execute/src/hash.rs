@@ -242,8 +242,8 @@ impl Costs {
     fn of_table(layout: Layout, stats: &HashStats) -> Costs {
         const READ_NS: f64 = 10_000.0;
         const ASK_NS: f64 = 150.0;
-        /// Copying what the disk reads meanwhile, and noting which records others name.
-        const RETURN_BYTE_NS: f64 = 0.9;
+        /// Reading a page, or copying it while the disk reads the next ones.
+        const RETURN_BYTE_NS: f64 = 1.2;
         let log_bytes = stats.tail.saturating_sub(stats.begin).max(1) as f64;
         let below_head = stats.head.saturating_sub(stats.begin);
         let not_in_memory = below_head as f64 / log_bytes;
@@ -251,7 +251,9 @@ impl Costs {
         let stays_cold = below_head.saturating_sub(stats.returning_bytes) as f64 / log_bytes;
         // About these the index is asked as they come back, where it is known how many there are.
         let named = match layout {
-            Layout::Fixed8 => (stats.read_back_bytes / FIXED_RECORD_BYTES).saturating_sub(stats.slots),
+            Layout::Fixed8 => {
+                (stats.read_back_bytes / FIXED_RECORD_BYTES).saturating_sub(stats.slots)
+            }
             Layout::Variable => 0,
         };
         let memory = Costs::of(layout, stats.index_bytes + stats.log_bytes + stats.returning_bytes);

@@ -10,11 +10,11 @@ use sapwood_mem::Pages;
 use sapwood_mem::model;
 
 use crate::log::Share;
-use crate::ops::read_back::Stored;
+use crate::ops::read_back::{Noted, Stored};
 use crate::ops::store::Store;
 use crate::record::address::PageNumber;
 use crate::record::layout::slot;
-use crate::record::{Fixed, hash};
+use crate::record::{Fixed, Form, hash};
 use crate::{HashLog, Layout, Options, RecordAddress, Snapshot, Sweep, ValueMut};
 
 /// Two buckets, and pages of ten fixed records.
@@ -504,9 +504,9 @@ fn opened_counters() -> Arc<HashLog> {
 struct Left(Vec<u8>);
 
 impl Stored for Left {
-    fn read(&mut self, store: &Store, page: PageNumber) -> crate::error::Result<usize> {
+    fn read<F: Form>(&mut self, store: &Store, page: PageNumber) -> crate::error::Result<Noted> {
         self.0 = store.log.bytes_that_left(page);
-        Ok(self.0.len())
+        Noted::of::<F>(store.log.page_start(page), &self.0)
     }
 
     fn bytes(&self) -> &[u8] {

@@ -108,9 +108,8 @@ impl PartShape {
 
 /// Bytes of a page that are on their way.
 pub(crate) type PartRead = Pending<Result<Vec<u8>>>;
-/// A page that is on its way from the disk: how many of its bytes are used, and the buffer.
-pub(crate) type PageRead = Pending<(Result<usize>, Blocks)>;
-
+/// A page that is on its way from the disk: what was seen in it, and its bytes.
+pub(crate) type PageRead<T> = Pending<(Result<T>, Blocks)>;
 /// A page that is on its way to the disk, and its buffer back.
 pub(crate) type PageWrite = Pending<(Result<()>, Blocks)>;
 
@@ -359,8 +358,13 @@ impl Parts {
         result
     }
 
-    /// Begins to read a page, as [`Parts::read_page`] does, but for the zeros behind.
-    pub(crate) fn begin_page(&self, page: PageNumber, into: Blocks) -> PageRead {
+    /// Begins to read the bytes of a page that are used, and to look at them.
+    pub(crate) fn begin_page<T: Send + 'static>(
+        &self,
+        page: PageNumber,
+        into: Blocks,
+        look: impl FnOnce(&[u8]) -> Result<T> + Send + 'static,
+    ) -> PageRead<T> {
         let part = match self.part(page) {
             Ok(part) => part,
             Err(error) => return Pending::ready((Err(error), into)),
@@ -368,7 +372,8 @@ impl Parts {
         let (read, work) = Pending::new(move || {
             let mut scratch = Scratch { blocks: into, checksums: Vec::new() };
             let used = part.read_page(page, &mut scratch);
-            (used, scratch.blocks)
+            let seen = used.and_then(|used| look(&scratch.blocks.bytes()[..used]));
+            (seen, scratch.blocks)
         });
         self.disk.spawn(vec![work]);
         read

@@ -39,9 +39,9 @@ use crate::error::Result;
 use crate::lock::lock;
 use crate::log::Log;
 use crate::record::Record;
-use crate::record::address::{Address, PageNumber};
-#[cfg(loom)]
+#[cfg(all(loom, test))]
 use crate::record::address::UNIT_BYTES;
+use crate::record::address::{Address, PageNumber};
 use crate::record::layout::control;
 
 /// A record that was read from the disk earns so many bytes of pages: about as long as the disk

@@ -1,7 +1,7 @@
 //! The way back of pages into memory that were there before the log was opened.
 
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use sapwood_disk::Blocks;
 use sapwood_mem::epoch::Pin;
@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::files::page::for_each_stored;
 use crate::files::parts::PageRead;
 use crate::index::{Probe, Walk};
-use crate::log::back::{Named, Returning};
 use crate::log::Share;
+use crate::log::back::{Named, Returning};
 use crate::ops::store::Store;
 use crate::record::address::{Address, PageNumber, UNIT_BYTES};
 use crate::record::layout::control;
@@ -25,11 +25,48 @@ pub(crate) trait Stored {
     /// All of these pages are going to be read, from the last down.
     fn begin(&mut self, _pages: Range<PageNumber>) {}
 
-    /// Reads a page; answers how many of its bytes are used, the rest being zero.
-    fn read(&mut self, store: &Store, page: PageNumber) -> Result<usize>;
+    /// Reads a page.
+    fn read<F: Form>(&mut self, store: &Store, page: PageNumber) -> Result<Noted>;
 
     /// What was read last.
     fn bytes(&self) -> &[u8];
+}
+
+/// What the records of a page say.
+pub(crate) struct Noted {
+    /// Bytes of the page that are used; the rest is zero.
+    used: usize,
+    /// Bits of control words, at these offsets, that mean nothing any more.
+    stale: Vec<(usize, u64)>,
+    /// The records that they name.
+    previous: Vec<Address>,
+}
+
+impl Noted {
+    /// Looks at the used bytes of a page that begins at an address.
+    pub(crate) fn of<F: Form>(start: Address, stored: &[u8]) -> Result<Noted> {
+        let mut noted = Noted { used: stored.len(), stale: Vec::new(), previous: Vec::new() };
+        let _all = for_each_stored::<F, ()>(stored, 0, |offset, record| {
+            let word = word_at(record, 0).expect("a record has a control word");
+            // Superseded after the cut, as far as this history goes: not at all.
+            let late = match word & control::LATE {
+                0 => 0,
+                _ => control::LATE | control::SUPERSEDED,
+            };
+            // Of locks it means nothing.
+            let bits = word & (late | control::LOCKS);
+            if bits != 0 {
+                noted.stale.push((offset, bits));
+            }
+            let previous = control::previous(word);
+            // One that was never published names a record nowhere.
+            if previous != Address::NONE && previous < start.plus(offset) {
+                noted.previous.push(previous);
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(noted)
+    }
 }
 
 /// Bytes of pages that the disk reads meanwhile.
@@ -37,11 +74,12 @@ const AHEAD_BYTES: usize = 8 << 20;
 /// Pages that it reads at most: more are no faster.
 const AHEAD_MAX: usize = 4;
 
-/// Pages of the parts of a log. Where all of some come back the disk reads the next ones meanwhile.
+/// Pages of the parts of a log. Where all of some come back, threads of the disk read the next ones
+/// meanwhile, and look at their records.
 #[derive(Default)]
 struct OfParts {
     blocks: Blocks,
-    coming: VecDeque<(PageNumber, PageRead)>,
+    coming: VecDeque<(PageNumber, PageRead<Noted>)>,
     /// Those that are not yet asked for.
     left: Range<PageNumber>,
 }
@@ -51,22 +89,25 @@ impl Stored for OfParts {
         self.left = pages;
     }
 
-    fn read(&mut self, store: &Store, page: PageNumber) -> Result<usize> {
+    fn read<F: Form>(&mut self, store: &Store, page: PageNumber) -> Result<Noted> {
         let parts = store.log.parts.as_ref().expect("only stored pages come back");
         let ahead = (AHEAD_BYTES / store.log.page_bytes).clamp(1, AHEAD_MAX);
+        let begin = |page: PageNumber, into: Blocks| {
+            let start = store.log.page_start(page);
+            parts.begin_page(page, into, move |stored| Noted::of::<F>(start, stored))
+        };
         while self.coming.len() < ahead && self.left.start < self.left.end {
             self.left.end = self.left.end.before(1);
             let into = std::mem::take(&mut self.blocks);
-            self.coming.push_back((self.left.end, parts.begin_page(self.left.end, into)));
+            self.coming.push_back((self.left.end, begin(self.left.end, into)));
         }
-        match self.coming.pop_front() {
-            Some((next, read)) if next == page => {
-                let (used, blocks) = read.wait();
-                self.blocks = blocks;
-                used
-            }
-            _ => parts.read_page(page, &mut self.blocks),
-        }
+        let read = match self.coming.pop_front() {
+            Some((next, read)) if next == page => read,
+            _ => begin(page, std::mem::take(&mut self.blocks)),
+        };
+        let (noted, blocks) = read.wait();
+        self.blocks = blocks;
+        noted
     }
 
     fn bytes(&self) -> &[u8] {
@@ -114,36 +155,20 @@ impl Store {
         named: &mut Named,
         from: &mut impl Stored,
     ) -> Result<bool> {
-        let used = from.read(self, next.page)?;
-        let mut stale = Vec::new();
-        let stored = &from.bytes()[..used];
-        let _all = for_each_stored::<F, ()>(stored, 0, |offset, record| {
-            let word = word_at(record, 0).expect("a record has a control word");
-            // Superseded after the cut, as far as this history goes: not at all.
-            let late = match word & control::LATE {
-                0 => 0,
-                _ => control::LATE | control::SUPERSEDED,
-            };
-            // Of locks it means nothing.
-            let bits = word & (late | control::LOCKS);
-            if bits != 0 {
-                stale.push((offset, bits));
-            }
-            self.note_previous(control::previous(word), self.at(next.page, offset), named);
-            Ok(std::ops::ControlFlow::Continue(()))
-        })?;
-        self.log.put_back(next, stored, &stale, self.bytes_beside())
+        let noted = from.read::<F>(self, next.page)?;
+        for previous in noted.previous {
+            self.note_previous(previous, named);
+        }
+        let stored = &from.bytes()[..noted.used];
+        self.log.put_back(next, stored, &noted.stale, self.bytes_beside())
     }
 
-    /// Notes the record that another names, if its page is to come back.
+    /// Notes that a record is named, if its page is to come back.
     #[inline]
-    fn note_previous(&self, previous: Address, namer: Address, named: &mut Named) {
-        // One that was never published names a record nowhere.
-        if previous != Address::NONE && previous < namer {
-            let page = self.log.page_of(previous);
-            let unit = previous.units() - self.log.page_start(page).units();
-            named.note(page, unit as usize, self.log.page_bytes / UNIT_BYTES);
-        }
+    fn note_previous(&self, previous: Address, named: &mut Named) {
+        let page = self.log.page_of(previous);
+        let unit = previous.units() - self.log.page_start(page).units();
+        named.note(page, unit as usize, self.log.page_bytes / UNIT_BYTES);
     }
 
     /// Notes whom the records name that were appended since the log was opened, and since this was
@@ -178,7 +203,7 @@ impl Store {
                 }
                 let previous = control::previous(flags);
                 if previous < head {
-                    self.note_previous(previous, address, named);
+                    self.note_previous(previous, named);
                 } else if matches!(appended, Appended::Perhaps) {
                     self.mark_replaced::<F>(&pin, record, address);
                 }

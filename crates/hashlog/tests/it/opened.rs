@@ -334,7 +334,8 @@ fn records_that_none_names_are_not_asked_about() {
             // Of other keys with the same tag.
             let shared = KEYS / 20;
             for (is_changed, named) in [(false, 0), (true, CHANGED_MAX)] {
-                let (disk, pairs) = if is_changed { stored(configuration) } else { put(configuration) };
+                let (disk, pairs) =
+                    if is_changed { stored(configuration) } else { put(configuration) };
                 let log = configuration.open(&disk);
                 assert!(walk(&log) == pairs, "{name}, {configuration:?}");
                 let stats = log.stats();

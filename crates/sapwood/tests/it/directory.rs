@@ -553,14 +553,19 @@ fn an_opened_table_is_walked_in_the_cheapest_way() {
     ];
     let queries = selections.map(|selection| {
         let query = Query::new("n:u64le".parse().expect("a layout")).select(selection);
-        query.aggregates(Aggregate::list("count, sum(n)").expect("figures")).compile().expect("a query")
+        query
+            .aggregates(Aggregate::list("count, sum(n)").expect("figures"))
+            .compile()
+            .expect("a query")
     });
     let ways = [None, Some(Executor::Log), Some(Executor::Walk)].map(|executor| match executor {
         Some(executor) => Execution::new().executor(executor),
         None => Execution::new(),
     });
-    let openings: [fn(&Path) -> Db; 2] =
-        [|path| Db::open(path).expect("it opens"), |path| Db::open_read_only(path).expect("it opens")];
+    let openings: [fn(&Path) -> Db; 2] = [
+        |path| Db::open(path).expect("it opens"),
+        |path| Db::open_read_only(path).expect("it opens"),
+    ];
     let layouts = [RecordLayout::Variable, RecordLayout::Fixed8];
     for (layout, replaced) in layouts.into_iter().flat_map(|layout| [(layout, 0), (layout, 3)]) {
         let path = directory();
@@ -582,7 +587,8 @@ fn an_opened_table_is_walked_in_the_cheapest_way() {
         db.close().expect("close");
 
         for (query, answer) in queries.iter().zip(&answers) {
-            for (way, opening) in ways.iter().flat_map(|way| openings.map(|opening| (way, opening))) {
+            for (way, opening) in ways.iter().flat_map(|way| openings.map(|opening| (way, opening)))
+            {
                 let db = opening(path.as_ref());
                 let table = db.hash_table("t").expect("it is there");
                 let run = || {
