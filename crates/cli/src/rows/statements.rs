@@ -169,8 +169,8 @@ impl<'a> Named<'a> {
             Home::Open(db, _) => Ok(db.clone()),
             Home::None => Err("--dir DIR is needed: it says whose tables to show".to_owned()),
             Home::Server => Err(
-                "SQL does not reach the tables of a server, which knows commands (`help`): stop it and open its \
-                 directory (`sapwood shell DIR`), or ask files, in quotes ('flights.csv')"
+                "a statement over files does not reach the tables of a server, which executes those without files \
+                 (`SW.SQL`): stop it and open its directory (`sapwood shell DIR`), or ask files alone"
                     .to_owned(),
             ),
         }

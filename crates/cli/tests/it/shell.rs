@@ -125,3 +125,54 @@ fn what_cannot_be_trusted_is_not_talked_to() {
         assert!(stderr.contains(says), "{stderr}");
     }
 }
+
+#[test]
+fn a_server_executes_statements() {
+    let server = Server::start();
+    let folder = tempfile::TempDir::new().expect("a directory for the test");
+    let file = folder.path().join("a.csv");
+    std::fs::write(&file, "n\n1\n2\n").expect("a file for the test");
+    let statements = format!(
+        "create table trees (kind text, height double, is_old boolean, primary key (kind));\n\
+         insert into trees values ('oak', 30.5, true),\n ('elm', null, false);\n\
+         select * from trees order by kind;\nSW.LIST\n\
+         select sum(n) as s from '{}';\n",
+        file.display()
+    );
+    let run = |lines: &str, args: &[&str]| {
+        let args = [&["shell", &server.address[..]], args].concat();
+        let output = crate::sapwood(&args).write_stdin(lines).output().expect("it runs");
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        (text(output.stdout), text(output.stderr), output.status.code())
+    };
+    let (stdout, stderr, code) = run(&statements, &["-o", "json"]);
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "\"table trees is made\"",
+            "{\"done\":\"inserted\",\"rows\":2}",
+            "{\"kind\":\"elm\",\"height\":null,\"is_old\":false}",
+            "{\"kind\":\"oak\",\"height\":30.5,\"is_old\":true}",
+            "[\"trees\"]",
+            "{\"s\":3}",
+        ]
+    );
+    let (stdout, _, _) = run("select kind, height from trees where height > 1;", &["-o", "csv"]);
+    assert_eq!(stdout, "kind,height\noak,30.5\n");
+    for (statement, says) in [
+        ("selec 1;", "selec"),
+        ("select wings from trees;", "no column is called `wings`"),
+        ("select kind from;", "select kind from"),
+    ] {
+        let (_, stderr, code) = run(statement, &[]);
+        assert!(code == Some(1) && stderr.contains(says), "{stderr}");
+    }
+    let both = format!("create table t as select * from '{}';", file.display());
+    let (_, stderr, code) = run(&both, &[]);
+    assert!(
+        code == Some(1) && stderr.contains("does not reach the tables of a server"),
+        "{stderr}"
+    );
+}

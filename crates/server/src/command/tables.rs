@@ -9,11 +9,13 @@
 //! | `figures` | `SW.AGGREGATE`, `SW.EXPLAIN`, `SW.MERGE` |
 //! | `rollups` | `SW.INGEST`, `SW.QUERY` |
 //! | `spread` | `SW.DISAGGREGATE` |
+//! | `sql` | `SW.SQL`, `SW.SQL_RO` |
 //! | `work` | `SW.JOBS`, `SW.CANCEL`, and what jobs have in common |
 //! | `question`, `words` | arguments: clauses of queries, and keywords |
 //! | `cells` | values and rows as replies |
 //!
-//! The first key of a command is the name of its table, and rights are checked on it. All
+//! The first key of a command is the name of its table, and rights are checked on it; statements of SQL name their tables
+//! themselves, and rights are checked when they are opened. All
 //! databases of `SELECT` see the same tables, and `FLUSHALL` leaves them.
 //!
 //! # Consistency
@@ -33,6 +35,7 @@ mod question;
 mod ranges;
 mod rollups;
 mod spread;
+mod sql;
 mod update;
 mod words;
 mod work;
@@ -216,6 +219,16 @@ pub(crate) const COMMANDS: &[Command] = &[
         "1.0.0",
         "table query [FORMAT <ROWS | JSON | CSV | ARROW>] [THREADS threads]",
         "Returns the answer of a roll-up to a native query of Druid.",
+    ),
+    jobs("sw.sql", 2, sql::sql).grows().flags(Flags::SLOW_SCAN).tips(CHANGES).about(
+        "1.0.0",
+        "statements",
+        "Executes statements of SQL over tables, and returns what the last of them did.",
+    ),
+    jobs("sw.sql_ro", 2, sql::sql_ro).reads().flags(Flags::SLOW_SCAN).tips(CHANGES).about(
+        "1.0.0",
+        "statements",
+        "Executes statements of SQL that change nothing, and returns the answer of the last.",
     ),
     jobs("sw.jobs", 1, work::jobs).flags(Flags::ADMIN).tips(IN_ANY_ORDER).about(
         "1.0.0",

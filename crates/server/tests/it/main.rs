@@ -21,6 +21,7 @@ mod rollups;
 mod saves;
 mod sessions;
 mod sockets;
+mod statements;
 mod table_figures;
 mod table_map;
 mod table_oracle;

@@ -25,7 +25,10 @@ pub(crate) fn write(
     out: &mut impl Write,
 ) -> io::Result<()> {
     match form {
-        Form::Json => writeln!(out, "{}", as_json(value)),
+        Form::Json => match objects(value) {
+            Some(objects) => objects.iter().try_for_each(|object| writeln!(out, "{object}")),
+            None => writeln!(out, "{}", as_json(value)),
+        },
         Form::Csv => write_csv(value, out),
         Form::Table => write_text(value, reader, out),
         Form::Markdown => write_markdown(value, reader, out),
@@ -49,6 +52,21 @@ pub(crate) fn as_json(value: &Value) -> serde_json::Value {
             serde_json::Value::Object(pairs.iter().map(pair).collect())
         }
     }
+}
+
+/// The rows of a statement's answer, each an object.
+fn objects(value: &Value) -> Option<Vec<serde_json::Value>> {
+    let Value::Array(columns) = value.field("columns")? else { return None };
+    // Other answers have no types.
+    value.field("types")?;
+    let Value::Array(rows) = value.field("rows")? else { return None };
+    let object = |row: &Value| {
+        let cells = elements(row, columns.len())?;
+        let fields = columns.iter().zip(cells);
+        let fields = fields.map(|(name, value)| (cell(name), as_json(value)));
+        Some(serde_json::Value::Object(fields.collect()))
+    };
+    rows.iter().map(object).collect()
 }
 
 /// A value without those in it, as text; with them, as JSON.

@@ -20,7 +20,7 @@ use crate::terminal::stderr;
 use crate::terminal::ui::Ui;
 
 use super::Shell;
-use super::file_columns::FileColumns;
+use super::file_columns::{FileColumns, named_in};
 use super::own::explained;
 use super::vocabulary::KEYWORDS;
 
@@ -189,6 +189,9 @@ fn kind(kind: &Type) -> String {
 impl Shell<'_> {
     /// Executes a statement. What is wrong with it is said, and further lines are read.
     pub(super) fn statement(&mut self, text: &str) -> Outcome {
+        if !self.is_local && !reads_files(text) {
+            return self.statement_of_server(text);
+        }
         let cancel = self.begin();
         let is_cancelled = || cancel.is_cancelled();
         if self.has_plans && is_select(text) {
@@ -224,6 +227,20 @@ impl Shell<'_> {
         }
     }
 
+    /// Lets the server execute a statement.
+    fn statement_of_server(&mut self, text: &str) -> Outcome {
+        let statements = match parse(text) {
+            Ok(statements) => statements,
+            // With its place, which the server does not draw.
+            Err(error) => return self.fail_statement(Failure::Usage(error.to_string())),
+        };
+        let command = match statements.iter().any(Statement::changes_tables) {
+            true => "SW.SQL",
+            false => "SW.SQL_RO",
+        };
+        self.call(&[command.into(), text.into()]).map(drop)
+    }
+
     /// Says what is wrong, if further lines can be read.
     pub(super) fn fail_statement(&mut self, failure: Failure) -> Outcome {
         match failure {
@@ -236,6 +253,13 @@ impl Shell<'_> {
             failure => Err(failure),
         }
     }
+}
+
+/// Whether a statement names files, which are those of this process.
+fn reads_files(text: &str) -> bool {
+    let begin = text.trim_start().get(..4);
+    let is_copy = begin.is_some_and(|begin| begin.eq_ignore_ascii_case("copy"));
+    is_copy || !named_in(text).is_empty()
 }
 
 fn is_select(text: &str) -> bool {
