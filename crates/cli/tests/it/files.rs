@@ -142,7 +142,7 @@ fn members_of_json_lines_are_columns() {
     assert_eq!(
         stdout_of(&["scan", &path, "--key", "id", "--json"]),
         "{\"id\":9,\"tags\":null,\"note\":null,\"big\":18446744073709551615}\n\
-         {\"id\":10,\"tags\":\"[1,2]\",\"note\":\"x,y\",\"big\":null}\n"
+         {\"id\":10,\"tags\":[1,2],\"note\":\"x,y\",\"big\":null}\n"
     );
     assert_eq!(
         stdout_of(&["get", &path, "--key", "id", "-q", "10"]),

@@ -118,11 +118,12 @@ impl Db {
                 let id = log.reserve_rollup();
                 let disk = directory.make_rollup(id)?;
                 let made = fill(&disk).and_then(|()| named(&name, Rollup::on_disk(schema, disk)));
-                let made = made.and_then(|rollup| log.create_rollup(id, &name, rollup));
-                let (rollup, kept) = made.inspect_err(|_| {
+                let rollup = made.inspect_err(|_| {
                     // Where it cannot go now, it goes when the directory is opened: the log does not know it.
                     let _left = directory.remove_rollup(id);
                 })?;
+                // Where the log fails, it may know the table all the same, and needs its folder then.
+                let (rollup, kept) = log.create_rollup(id, &name, rollup)?;
                 (rollup, kept, Some(directory.rollup_path(id)))
             }
             (None, Some(directory)) => {

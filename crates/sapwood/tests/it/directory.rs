@@ -580,7 +580,8 @@ fn an_opened_table_is_walked_in_the_cheapest_way() {
             (0..ENTRIES).step_by(replaced).for_each(put);
         }
         let answer_of = |table: &HashTable, query: &Compiled| {
-            table.aggregate(query).expect("an answer").to_string()
+            let run = table.aggregate_with(query, &Execution::new()).expect("an answer");
+            run.answer().expect("an answer").to_string()
         };
         let answers = queries.each_ref().map(|query| answer_of(&table, query));
         drop(table);
@@ -616,7 +617,9 @@ fn an_opened_table_is_walked_in_the_cheapest_way() {
                 assert_eq!(again.expected().read_back_bytes, 0, "{again}");
                 assert_eq!(table.stats().chains_asked, after.chains_asked, "{again}");
                 if !plan.is_forced {
-                    assert_eq!((plan.executor, again.executor), (Executor::Log, Executor::Log));
+                    // Keys of a list may be looked up once all is back.
+                    assert_eq!(plan.executor, Executor::Log);
+                    assert_ne!(again.executor, Executor::Walk, "{again}");
                 }
             }
         }

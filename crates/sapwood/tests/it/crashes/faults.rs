@@ -74,6 +74,24 @@ fn a_drop_that_fails_takes_no_change_back() {
     db.drop_table("t").expect("dropped");
 }
 
+/// The log may have the table where the sync of its record fails, and opening it needs the folder.
+#[test]
+fn a_roll_up_table_that_the_log_may_have_keeps_its_folder() {
+    for (n, restarts) in (0..12).flat_map(|n| [(n, false), (n, true)]) {
+        let (disk, setting) = (SimDisk::new(), SETTINGS[0]);
+        let db = setting.open(&disk).expect("nothing fails");
+        disk.set_faults(Faults::new().syncs(n..=n, SyncFault::Doubtful(ErrorKind::Other)));
+        let schema = sapwood::rollup::Schema::new("time");
+        let options = sapwood::RollupTableOptions::new(schema);
+        let made = db.create_rollup_table("t", options).map(drop);
+        disk.set_faults(Faults::new());
+        drop(db);
+        let disk = if restarts { disk.crash(n) } else { disk };
+        let db = setting.open(&disk).unwrap_or_else(|error| panic!("{n}, {made:?}: {error}"));
+        assert!(made.is_err() || db.rollup_table("t").is_ok(), "{n}");
+    }
+}
+
 struct Ran {
     calls: [u64; 4],
     was_told: bool,
