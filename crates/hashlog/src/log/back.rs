@@ -8,7 +8,7 @@
 //!
 //! A page on the disk has no marks of what was superseded since it was written. Its records get
 //! them as it comes back: by I-NAMED only those that a newer record names as previous can be
-//! superseded, and all newer records are in memory by then, or have said whom they name. So of most
+//! superseded, and all newer records are in memory by then, or have told which they name. So of most
 //! pages the index is asked about few records, and a walk asks about none.
 //!
 //! | word | written | read |
@@ -83,7 +83,7 @@ pub(crate) struct Named {
     first: Option<PageNumber>,
     /// A bit for each unit of a page, where any is set.
     pages: Vec<Option<Box<[u64]>>>,
-    /// The records that were appended since the log was opened, below here, have said whom they
+    /// The records that were appended since the log was opened, below here, have told which they
     /// name.
     pub(crate) noted: Address,
 }
@@ -197,7 +197,7 @@ impl Log {
     }
 
     /// Begins to read a share of the pages back, unless there are none or the caller is pinned:
-    /// answers whom records name, and how many pages the share is.
+    /// answers which ones records name, and how many pages the share is.
     pub(crate) fn begin_reading(&self, share: Share) -> Option<(MutexGuard<'_, Named>, u64)> {
         // Acquire: pairs with the Release in `bring_back`.
         let any = self.back.from.load(Ordering::Acquire) < self.head().units();
