@@ -171,7 +171,7 @@ impl Store {
         named.note(page, unit as usize, self.log.page_bytes / UNIT_BYTES);
     }
 
-    /// Notes whom the records name that were appended since the log was opened, and since this was
+    /// Notes which ones the records name that were appended since the log was opened, and since this was
     /// called last.
     fn note_appended<F: Form>(&self, named: &mut Named, appended: Appended) {
         let log = &self.log;
