@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use crate::db::ToLoad;
+use crate::db_log::Loading;
 use crate::ordered_table::Source;
 use crate::{
     Db, Error, KEY_BYTES_MAX, LogError, OrderedEngineError, OrderedTable, OrderedTableOptions,
@@ -37,7 +38,7 @@ pub struct BulkLoad {
 enum To {
     Puts,
     /// The end of the batches is none.
-    Checkpoint(SyncSender<Option<Batch>>, JoinHandle<Result<()>>),
+    Checkpoint(SyncSender<Option<Batch>>, JoinHandle<Result<()>>, Loading),
     Ended,
 }
 
@@ -74,7 +75,12 @@ impl Db {
     /// Makes a table that is loaded from entries in the order of their keys, each key once: straight into a checkpoint,
     /// without a log and without memory for them, about as fast as the disk takes them. Until the load is
     /// [finished](BulkLoad::finish), the table answers [`Error::Loading`], and checkpoints of the database wait; a load
-    /// that is dropped before leaves no table. A table in memory, or with a memory budget, is loaded by puts.
+    /// that is dropped before leaves no table. The thread that loads is refused what would wait for itself: a checkpoint,
+    /// a backup, closing the database. A table in memory, one with a memory budget, and one that is loaded beside another
+    /// are loaded by puts.
+    ///
+    /// The table is used as one of a database that is opened [lazily](crate::DbOptions::lazy): gets and scans read what
+    /// they need, and what needs the table as a whole, as neighbours and ranges, brings all of it into memory.
     ///
     /// # Errors
     /// As of [`create_ordered_table`](Self::create_ordered_table).
@@ -95,13 +101,13 @@ impl Db {
     pub fn bulk_load(&self, name: &str, options: OrderedTableOptions) -> Result<BulkLoad> {
         let (table, to) = match self.create_to_load(name, &options)? {
             None => (self.create_ordered_table(name, options)?, To::Puts),
-            Some(ToLoad { table, log, id, stored }) => {
+            Some(ToLoad { table, log, id, stored, loading }) => {
                 let (sender, batches) = sync_channel(WAITING);
                 let write = move || {
                     let loaded = |snapshot| stored.fill(Source::new(snapshot));
                     log.load(id, |entry| tell(&batches, entry), loaded)
                 };
-                (table, To::Checkpoint(sender, thread::spawn(write)))
+                (table, To::Checkpoint(sender, thread::spawn(write), loading))
             }
         };
         let (db, last, batch) = (self.clone(), Vec::new(), Batch::default());
@@ -159,7 +165,7 @@ impl BulkLoad {
                 let entries: Vec<_> = batch.entries().collect();
                 self.table.put_many(&entries)
             }
-            To::Checkpoint(sender, _) => match sender.send(Some(batch)) {
+            To::Checkpoint(sender, ..) => match sender.send(Some(batch)) {
                 Ok(()) => Ok(()),
                 // The thread has ended: it says why.
                 Err(_) => self.end(),
@@ -172,9 +178,11 @@ impl BulkLoad {
     fn end(&mut self) -> Result<()> {
         match mem::replace(&mut self.to, To::Ended) {
             To::Puts | To::Ended => Ok(()),
-            To::Checkpoint(sender, writing) => {
+            To::Checkpoint(sender, writing, _loading) => {
                 drop(sender);
-                writing.join().expect("its panic was told")
+                // It has told why it panicked.
+                let ended = Error::Loading { name: self.table.name().to_owned() };
+                writing.join().unwrap_or(Err(ended))
             }
         }
     }
@@ -193,8 +201,10 @@ impl BulkLoad {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn finish(mut self) -> Result<OrderedTable> {
+        // Its end waits for those that go together.
+        self.db.expect_apart()?;
         self.hand_over()?;
-        if let To::Checkpoint(sender, _) = &self.to {
+        if let To::Checkpoint(sender, ..) = &self.to {
             // Where the thread has ended, it says why.
             let _ended = sender.send(None);
             self.end()?;
@@ -209,7 +219,7 @@ impl Drop for BulkLoad {
         if !self.is_finished {
             // What it says is of entries that are given up.
             let _given_up = self.end();
-            let _was_dropped = self.db.drop_table(self.table.name());
+            let _was_dropped = self.db.drop_loaded(&self.table);
         }
     }
 }

@@ -434,9 +434,22 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn drop_table(&self, name: &str) -> Result<()> {
+        self.drop_table_if(name, |_| true)
+    }
+
+    /// Drops the table of a load that is given up, and none that has its name since.
+    pub(crate) fn drop_loaded(&self, table: &OrderedTable) -> Result<()> {
+        self.drop_table_if(table.name(), |slot| match slot {
+            Slot::Ordered(there) => Arc::ptr_eq(&there.shared, &table.shared),
+            Slot::Hash(_) | Slot::Tree(_) | Slot::Rollup(_) => false,
+        })
+    }
+
+    fn drop_table_if(&self, name: &str, is_meant: impl Fn(&Slot) -> bool) -> Result<()> {
         let find = || {
             let slots = self.slots();
-            slots.get(name).cloned().ok_or_else(|| Self::missing(&slots, name))
+            let slot = slots.get(name).filter(|slot| is_meant(slot)).cloned();
+            slot.ok_or_else(|| Self::missing(&slots, name))
         };
         if is_reserved(name) {
             check_new_name(name)?;

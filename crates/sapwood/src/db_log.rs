@@ -22,7 +22,7 @@ mod trees;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
 use sapwood_chunkmap::ChunkMap;
@@ -83,6 +83,16 @@ const LEFT_PART: u64 = 256;
 const LEFT_FILES_MIN: u64 = 16 << 20;
 const LEFT_FILES_PART: u64 = 8;
 
+/// A table that is being loaded, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Loading(Arc<Mutex<Option<ThreadId>>>);
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
 /// Where the entries of an ordered table are.
 pub(crate) trait LoggedEntries {
     /// What checkpoints write of them.
@@ -104,6 +114,8 @@ pub(crate) struct DbLog {
     /// Those that are open.
     rollups: Arc<Mutex<Vec<Weak<Rollup>>>>,
     recovery_time: Duration,
+    /// The thread that loads a table, for which checkpoints wait.
+    loader: Arc<Mutex<Option<ThreadId>>>,
     /// Whether checkpoints of hash tables are to be quick to open.
     is_closing: Arc<AtomicBool>,
 }
@@ -134,6 +146,7 @@ impl DbLog {
             last_failure: Arc::default(),
             rollups: Arc::default(),
             recovery_time: started.elapsed(),
+            loader: Arc::default(),
             is_closing: Arc::default(),
         }))
     }
@@ -261,8 +274,30 @@ impl DbLog {
         self.is_closing.store(true, Ordering::Relaxed);
     }
 
+    /// Notes that this thread loads a table; `None` while another table is loaded.
+    pub(crate) fn begin_load(&self) -> Option<Loading> {
+        let mut loader = self.loader.lock().unwrap_or_else(PoisonError::into_inner);
+        loader.is_none().then(|| {
+            *loader = Some(thread::current().id());
+            Loading(Arc::clone(&self.loader))
+        })
+    }
+
+    /// Refuses what would wait for this thread.
+    pub(crate) fn expect_no_load(&self) -> Result<()> {
+        let loader = self.loader.lock().unwrap_or_else(PoisonError::into_inner);
+        match *loader == Some(thread::current().id()) {
+            true => {
+                let what = "this thread loads a table, and a checkpoint waits for it: finish the load before";
+                Err(self.named(LogError::Table(what.to_owned())))
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Writes a checkpoint of all tables of the log.
     pub(crate) fn checkpoint(&self) -> Result<()> {
+        self.expect_no_load()?;
         let done = self.wal.checkpoint();
         note(&self.last_failure, done.as_ref().err());
         done.map(drop).map_err(|cause| self.named(cause))

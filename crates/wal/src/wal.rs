@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
@@ -166,6 +167,9 @@ pub struct Wal {
     /// Taken before the appender's lock, or without it.
     pub(crate) tables: Mutex<Tables>,
     pub(crate) current: Mutex<Current>,
+    /// Of `current`, for those that must not wait for a checkpoint: where its log begins, and the bytes of its
+    /// snapshots.
+    pub(crate) known: [AtomicU64; 2],
     /// Held while a checkpoint is written, before all else.
     pub(crate) files: Mutex<()>,
     pub(crate) recovered: Recovered,
@@ -257,11 +261,12 @@ impl Wal {
         current: Current,
     ) -> Wal {
         let due_at = current.manifest.start.lsn.saturating_add(options.checkpoint_bytes);
+        let known = [current.manifest.start.lsn, current.snapshot_bytes].map(AtomicU64::new);
         let (tables, current) = (Mutex::new(tables), Mutex::new(current));
         let appender = Appender::new(log, due_at);
         let (files, recovered) = (Mutex::default(), Recovered::default());
         let pace = options.checkpoint_rate.map(Pace::new);
-        Wal { disk, options, appender, tables, current, files, recovered, pace }
+        Wal { disk, options, appender, tables, current, known, files, recovered, pace }
     }
 
     /// What opening it has read: nothing of a log that was made.
@@ -507,7 +512,8 @@ impl Wal {
 
     /// Bytes of changes since the last checkpoint.
     pub fn bytes_since_checkpoint(&self) -> u64 {
-        let begin = lock(&self.current).manifest.start.lsn;
+        // Relaxed: figures, as of a moment.
+        let begin = self.known[0].load(Ordering::Relaxed);
         self.appender.log.position().0.saturating_sub(begin)
     }
 
@@ -537,9 +543,9 @@ impl Wal {
         self.appender.log.file_bytes()
     }
 
-    /// Bytes of the snapshots of the last checkpoint. Waits for one that is being written.
+    /// Bytes of the snapshots of the last checkpoint.
     pub fn snapshot_bytes(&self) -> u64 {
-        lock(&self.current).snapshot_bytes
+        self.known[1].load(Ordering::Relaxed)
     }
 
     /// Writes the entries of all tables to files while changes go on, and gives up the log before. A
@@ -651,6 +657,8 @@ impl Wal {
             tables: saved,
         };
         manifest.write(&*self.disk)?;
+        self.known[0].store(lsn, Ordering::Relaxed);
+        self.known[1].store(bytes, Ordering::Relaxed);
         current.manifest = manifest;
         current.snapshot_bytes = bytes;
         let log = &self.appender.log;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use sapwood::Engine;
+use sapwood::{Db, DbOptions, Engine};
 use serde_json::json;
 
 use crate::args::tables::Compact;
@@ -14,7 +14,9 @@ use crate::terminal::ui::{Answers, Ui};
 
 pub(crate) fn run(args: &Compact, ui: &Ui) -> Outcome {
     let _promise = ui.interrupt.promise();
-    let db = kept::database_to_change(&args.directory, ui)?;
+    kept::expect_database(&args.directory)?;
+    let open = |options| Db::open_with(&args.directory, options);
+    let db = kept::opened(ui, DbOptions::default(), open)?;
     let before = size(&args.directory)?;
     let names = db.table_names();
     let progress = ui.progress("compacting", names.len() as u64);
@@ -28,8 +30,7 @@ pub(crate) fn run(args: &Compact, ui: &Ui) -> Outcome {
         }
     }
     progress.finish_and_clear();
-    // Behind a checkpoint of all tables the log is not needed.
-    db.checkpoint()?;
+    // A checkpoint of all tables, behind which the log is not needed.
     db.close()?;
     let after = size(&args.directory)?;
     if ui.interrupt.asked() {

@@ -130,7 +130,12 @@ impl Store {
         if share == Share::All {
             from.begin(log.pages_to_come());
         }
-        self.note_appended::<F>(&mut named, Appended::Known);
+        // One that a panic ended has left pages that not all appended records were marked in.
+        let appended = match log.marked() > before {
+            true => Appended::Perhaps,
+            false => Appended::Known,
+        };
+        self.note_appended::<F>(&mut named, appended);
         while most > 0
             && let Some(next) = log.next_to_come()
         {
@@ -270,18 +275,19 @@ impl Store {
         }
     }
 
-    /// The record that came next of the key of one in memory.
+    /// The newest record of the key of one in memory.
     fn newer_than<F: Form>(&self, pin: &Pin<'_>, target: Address, key: F::Key<'_>) -> Known {
         let probe = self.index.find(F::hash(key), |newest| {
-            let (mut address, mut newer) = (newest, None);
+            let mut address = newest;
             while address > target {
                 let record = self.log.record(pin, address);
+                // The newest is enough: of a key with many versions each would else visit all above it.
                 if F::has_key(record, key) {
-                    newer = Some(address);
+                    return Walk::Hit(Some(address));
                 }
                 address = record.previous();
             }
-            if address == target { Walk::Hit(newer) } else { Walk::End }
+            if address == target { Walk::Hit(None) } else { Walk::End }
         });
         match probe {
             Probe::Hit(_, None) => Known::Newest,

@@ -20,6 +20,7 @@ impl Db {
         // A handle keeps its table from going back to a checkpoint, too.
         let tables = names.map(|name| self.hash_table(&name)).collect::<Result<Vec<_>>>()?;
         // In the order in which a checkpoint of the log takes them.
+        log.expect_no_load()?;
         let _no_checkpoint = log.wal().hold_files();
         let _nor_of_tables: Vec<_> =
             tables.iter().map(HashTable::log).map(|log| log.hold_files()).collect();

@@ -6,7 +6,7 @@ use sapwood_wal::TableId;
 
 use super::schemas::Lasting;
 use super::{Db, Slot, Slots, check_name, check_new_name, other_engine};
-use crate::db_log::DbLog;
+use crate::db_log::{DbLog, Loading};
 use crate::formats::Formats;
 use crate::ordered_table::{Entries, Stored};
 use crate::{Error, OrderedTable, OrderedTableOptions, Result};
@@ -17,6 +17,7 @@ pub(crate) struct ToLoad {
     pub(crate) log: Arc<DbLog>,
     pub(crate) id: TableId,
     pub(crate) stored: Arc<Stored>,
+    pub(crate) loading: Loading,
 }
 
 impl Db {
@@ -50,7 +51,7 @@ impl Db {
     }
 
     /// Makes a table that answers [`Error::Loading`] until its entries are [given](Stored::fill); `None` where a table
-    /// cannot be loaded so: in memory, and with a memory budget.
+    /// cannot be loaded so: in memory, with a memory budget, and beside another load.
     pub(crate) fn create_to_load(
         &self,
         name: &str,
@@ -59,9 +60,11 @@ impl Db {
         let (Some(log), Some(directory)) = (&self.shared.log, &self.shared.directory) else {
             return Ok(None);
         };
+        self.expect_apart()?;
         if options.volatile || options.memory_budget.is_some() {
             return Ok(None);
         }
+        let Some(loading) = log.begin_load() else { return Ok(None) };
         check_new_name(name)?;
         let _name = self.shared.schemas.hold(name);
         Self::expect_free(&self.slots(), name)?;
@@ -82,7 +85,7 @@ impl Db {
         }
         slots.insert(name, Slot::Ordered(table.clone()));
         let stored = stored.expect("it was made with the table");
-        Ok(Some(ToLoad { table, log: Arc::clone(log), id, stored }))
+        Ok(Some(ToLoad { table, log: Arc::clone(log), id, stored, loading }))
     }
 
     /// Makes a table whose schema, if it has one, is copied as any other entry.

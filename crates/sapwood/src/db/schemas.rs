@@ -325,7 +325,7 @@ impl Db {
     }
 
     /// Refuses among changes that go together, which have no order with tables.
-    fn expect_apart(&self) -> Result<()> {
+    pub(crate) fn expect_apart(&self) -> Result<()> {
         match &self.shared.log {
             Some(log) if log.wal().is_together() => {
                 let what = "a database with schemas makes tables, and adds columns, before or after \

@@ -142,6 +142,7 @@ impl DbLog {
     /// # Errors
     /// [`Error::Log`](crate::Error::Log) among changes that go together, while a checkpoint is written.
     pub(crate) fn close_hash(&self, id: TableId, newest: u64) -> Result<()> {
+        self.expect_no_load()?;
         let closed = self.wal.replace(id, Contents::Checkpoints(Arc::new(Closed(newest))));
         closed.map_err(|cause| self.named(cause))
     }
@@ -160,6 +161,7 @@ impl DbLog {
     pub(crate) fn begin_drop_of_hash(&self, id: TableId) -> Result<DropOfHash> {
         let drop = Arc::new(Dropping::default());
         let contents = Contents::Checkpoints(Arc::clone(&drop) as Arc<dyn Checkpoints>);
+        self.expect_no_load()?;
         self.wal.replace(id, contents).map_err(|cause| self.named(cause))?;
         Ok(DropOfHash(drop))
     }

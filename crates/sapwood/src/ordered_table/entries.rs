@@ -45,6 +45,8 @@ impl sapwood_wal::Entries for OrderedEntries {
         let up = Direction::Ascending;
         let scanned = match &self.entries {
             Entries::Memory(map) => map.scan(.., up, visit).map_err(|cause| cause.to_string()),
+            // Before its load is finished a table has no entries.
+            Entries::Stored(stored) if stored.is_being_loaded() => return Ok(()),
             Entries::Stored(stored) => {
                 stored.scan(&.., up, visit).map_err(|cause| cause.to_string())
             }

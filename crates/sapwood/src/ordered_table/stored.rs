@@ -171,9 +171,13 @@ impl Stored {
     pub(crate) fn fill(&self, source: Source) {
         let mut in_place = lock(&self.loading);
         *in_place = source.totals();
-        let is_empty = source.is_loaded.is_empty();
+        // The map is as empty as the source.
+        self.is_all_loaded.store(source.is_loaded.is_empty(), Ordering::Release);
         assert!(self.source.set(source).is_ok(), "a table is filled once");
-        self.is_all_loaded.store(is_empty, Ordering::Release);
+    }
+
+    pub(super) fn is_being_loaded(&self) -> bool {
+        self.source.get().is_none()
     }
 
     /// # Errors

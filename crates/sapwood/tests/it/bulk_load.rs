@@ -242,3 +242,75 @@ fn a_disk_that_fails_leaves_no_table() {
         }
     }
 }
+
+/// A thread that loads does other things, too: nothing hangs, and no table but its own goes with a load.
+#[test]
+fn a_thread_that_loads_does_not_wait_for_itself() {
+    let path = directory();
+    let db = Db::open(path.path()).expect("new");
+    let hash = db.create_hash_table("hash", Default::default()).expect("made");
+    hash.put("k", "v").expect("room");
+    drop(hash);
+    let mut one = db.bulk_load("one", OrderedTableOptions::default()).expect("a new name");
+    let mut two = db.bulk_load("two", OrderedTableOptions::default()).expect("a new name");
+    for number in 0..30_000_u32 {
+        one.push(number.to_be_bytes(), [1; 50]).expect("in order");
+        two.push(number.to_be_bytes(), [2; 50]).expect("in order");
+    }
+    let waits = |error: Error| assert!(error.to_string().contains("finish the load"), "{error}");
+    waits(db.checkpoint().expect_err("it would wait"));
+    waits(db.drop_table("hash").expect_err("it would wait"));
+    assert!(db.stats().log.expect("it has one").unsaved_bytes > 0);
+    assert_eq!(two.finish().and_then(|table| table.len()), Ok(30_000));
+    assert_eq!(one.finish().and_then(|table| table.len()), Ok(30_000));
+    db.checkpoint().expect("written");
+
+    // The name of one that is given up has another table by now.
+    for other in [false, true] {
+        let mut load = db.bulk_load("three", OrderedTableOptions::default()).expect("a new name");
+        load.push("k", "v").expect("in order");
+        thread::scope(|scope| {
+            let change = || {
+                db.drop_table("three").expect("dropped");
+                if other {
+                    let options = OrderedTableOptions::default();
+                    let table = db.create_ordered_table("three", options).expect("made");
+                    table.put("other", "v").expect("room");
+                }
+            };
+            scope.spawn(change).join().expect("no panic");
+        });
+        load.finish().expect_err("its table has gone");
+        let there = db.ordered_table("three").map(|table| table.len());
+        assert_eq!(there.ok(), other.then_some(Ok(1)));
+        assert!(!other || db.drop_table("three").is_ok());
+    }
+    db.close().expect("closed");
+    let db = Db::open(path.path()).expect("it opens");
+    assert_eq!(db.table_names(), ["hash", "one", "two"]);
+}
+
+/// Checkpoints that come while tables are loaded wait, and fail no load.
+#[test]
+fn loads_and_checkpoints_of_many_threads_all_succeed() {
+    let path = directory();
+    let db = Db::open(path.path()).expect("new");
+    thread::scope(|scope| {
+        for thread in 0..4_u32 {
+            let db = &db;
+            scope.spawn(move || {
+                for turn in 0..6_u32 {
+                    let name = format!("t{thread}.{turn}");
+                    let mut rng = Rng::with_seed(u64::from(thread * 100 + turn));
+                    let all = some_entries(&mut rng, 3_000);
+                    expect_all(&load(db, &name, &all), &all);
+                    db.checkpoint().expect("written");
+                }
+            });
+        }
+    });
+    assert_eq!(db.table_names().len(), 24);
+    db.table_names().iter().for_each(|name| {
+        db.ordered_table(name).expect("it is there").check().expect("a sound table");
+    });
+}

@@ -76,6 +76,8 @@ impl Changes {
                 Change::Written(vec![(offset, bytes.into())])
             }
             (Effect::Write { offset, bytes }, Some(Change::Written(writes))) => {
+                // The same bytes once more: those written before are of no use.
+                writes.retain(|(at, before)| *at != offset || before.len() != bytes.len());
                 return writes.push((offset, bytes.into()));
             }
             (Effect::Write { offset, bytes }, Some(Change::Put(value))) => {
