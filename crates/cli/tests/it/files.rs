@@ -146,7 +146,7 @@ fn members_of_json_lines_are_columns() {
     );
     assert_eq!(
         stdout_of(&["get", &path, "--key", "id", "-q", "10"]),
-        "id    10\ntags  [1,2]\nnote  x,y\nbig   null\n"
+        "id    10\ntags  [1, 2]\nnote  x,y\nbig   null\n"
     );
     // A string is text, even if it looks like a number.
     let (_directory, path) = file("text.jsonl", "{\"id\":\"9\"}\n{\"id\":\"10\"}\n");
