@@ -170,7 +170,9 @@ impl TransactionRows<'_, '_> {
     /// planes.put(&["N14228".into(), 149.into()])?;
     /// let last = db.transaction(|tx| {
     ///     tx.rows(&planes).put(&["N24211".into(), 178.into()])?;
-    ///     tx.rows(&planes).scan(.., Direction::Descending, |row| ControlFlow::Break(row.values()))
+    ///     tx.rows(&planes).scan(.., Direction::Descending, |row| {
+    ///         ControlFlow::Break(row.to_values())
+    ///     })
     /// })?;
     /// let ControlFlow::Break(last) = last else { panic!("there are two") };
     /// assert_eq!(last?, ["N24211".into(), 178.into()]);
