@@ -61,7 +61,8 @@ impl ChunkMap {
         &self,
         entries: &[(K, V)],
     ) -> std::result::Result<(), BatchError> {
-        self.in_runs(entries, false, |_, key, value, _| self.load(key, value)).map(drop)
+        self.in_runs(entries, false, |_, key, value, _| self.put_new(key, value, false).map(drop))
+            .map(drop)
     }
 
     /// Changes the values of many keys, in order, each as by [`update`](Self::update);

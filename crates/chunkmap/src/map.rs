@@ -298,22 +298,7 @@ impl ChunkMap {
     /// # Errors
     /// [`Error::KeyLength`], [`Error::ValueLength`], [`Error::OutOfMemory`].
     pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        check_key(key)?;
-        check_value(value.len())?;
-        self.with_memory(|guard| {
-            let mut fresh = Fresh::new(&self.tree.arena);
-            loop {
-                let leaf = self.tree.leaf(guard, key);
-                match leaf.chunk.find(key, Wanted::Record) {
-                    Find::Hit(_) => return Ok(false),
-                    Find::Miss(miss) => {
-                        if self.insert(guard, leaf, miss.end, key, value, &mut fresh)? {
-                            return Ok(true);
-                        }
-                    }
-                }
-            }
-        })
+        self.put_new(key, value, self.is_logged())
     }
 
     /// Removes an entry; true if there was one.
@@ -598,8 +583,9 @@ impl ChunkMap {
         }
     }
 
-    /// Puts an entry that the journal has from elsewhere, unless the map has the key. No other thread puts it.
-    pub(crate) fn load(&self, key: &[u8], value: &[u8]) -> Result<()> {
+    /// Puts a value unless there is one; true if it did. The journal hears of it, or has it from elsewhere.
+    #[inline]
+    pub(crate) fn put_new(&self, key: &[u8], value: &[u8], is_told: bool) -> Result<bool> {
         check_key(key)?;
         check_value(value.len())?;
         self.with_memory(|guard| {
@@ -607,10 +593,10 @@ impl ChunkMap {
             loop {
                 let leaf = self.tree.leaf(guard, key);
                 match leaf.chunk.find(key, Wanted::Record) {
-                    Find::Hit(_) => return Ok(()),
+                    Find::Hit(_) => return Ok(false),
                     Find::Miss(miss) => {
-                        if self.append(guard, leaf, miss.end, (key, value), &mut fresh, false)? {
-                            return Ok(());
+                        if self.append(guard, leaf, miss.end, (key, value), &mut fresh, is_told)? {
+                            return Ok(true);
                         }
                     }
                 }

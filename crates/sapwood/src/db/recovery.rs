@@ -58,15 +58,13 @@ pub(super) fn open(
     options: &DbOptions,
 ) -> Result<(Arc<DbLog>, LoggedTables)> {
     let recover = |recovery: &mut dyn Recovery<Stopped>| DbLog::open(directory, options, recovery);
-    let db_options = options;
     let (log, Told { ordered, hash, trees, rollups }) = tell(directory, options, None, recover)?;
     let trees = settle_trees(&log, directory, options, trees)?;
     let ordered = ordered.into_iter().map(|(id, table)| {
-        let Finished { name, options, map, source } = table.finish()?;
-        let (entries, formats, kept) = log.open_ordered(id, map, |map| {
-            entries(source, (&name, &options), map, directory, db_options)
-        });
-        Ok(OrderedTable::of(name, entries, options, formats, kept))
+        let Finished { name, options: own, map, source } = table.finish()?;
+        let (entries, formats, kept) = log
+            .open_ordered(id, map, |map| entries(source, (&name, &own), map, directory, options));
+        Ok(OrderedTable::of(name, entries, own, formats, kept))
     });
     let ordered = ordered.collect::<Result<_>>()?;
     let hash = settle_hash(&log, directory, hash)?;
@@ -259,12 +257,11 @@ fn viewed(
 ) -> Result<LoggedTables> {
     let Told { ordered, hash, trees, rollups } = told;
     let trees = view_trees(directory, options, trees, log)?;
-    let db_options = options;
     let ordered = ordered.into_values().map(|table| {
-        let Finished { name, options, map, source } = table.finish()?;
-        let entries = entries(source, (&name, &options), Arc::new(map), directory, db_options);
+        let Finished { name, options: own, map, source } = table.finish()?;
+        let entries = entries(source, (&name, &own), Arc::new(map), directory, options);
         let kept = Kept::read_only(directory);
-        Ok(OrderedTable::of(name, entries, options, FormatsCell::default(), kept))
+        Ok(OrderedTable::of(name, entries, own, FormatsCell::default(), kept))
     });
     let ordered = ordered.collect::<Result<_>>()?;
     let there: BTreeSet<String> = directory.table_names()?.into_iter().collect();

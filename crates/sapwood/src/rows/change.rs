@@ -262,20 +262,7 @@ impl Rows {
         let computed = self.table.compute(key, |value| {
             refused = None;
             let Some(value) = value else { return Compute::Keep };
-            // The newest format, once the row is there: it is not older than the row.
-            let mut write = || -> Result<Vec<u8>> {
-                let format = self.format();
-                let row = self.named(format.decode(key, value))?;
-                let mut row = row.into_iter().map(Value::into_owned).collect();
-                change(&mut row);
-                let number = format.number_of(key).unwrap_or(FIRST_NUMBER);
-                let (new_key, new_value) = self.encode(format, &row, number)?;
-                match new_key == key {
-                    true => Ok(new_value),
-                    false => Err(self.key_changed()),
-                }
-            };
-            write().map_or_else(
+            self.rewritten(key, value, &mut change).map_or_else(
                 |error| {
                     refused = Some(error);
                     Compute::Keep
@@ -286,6 +273,26 @@ impl Rows {
         match refused {
             Some(error) => Err(error),
             None => Ok(computed == Computed::Replaced),
+        }
+    }
+
+    /// The value of a row as `change` leaves it, whose key stays.
+    pub(super) fn rewritten(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        change: impl FnOnce(&mut Vec<Value<'static>>),
+    ) -> Result<Vec<u8>> {
+        // The newest format, once the row is there: it is not older than the row.
+        let format = self.format();
+        let row = self.named(format.decode(key, value))?;
+        let mut row = row.into_iter().map(Value::into_owned).collect();
+        change(&mut row);
+        let number = format.number_of(key).unwrap_or(FIRST_NUMBER);
+        let (new_key, new_value) = self.encode(format, &row, number)?;
+        match new_key == key {
+            true => Ok(new_value),
+            false => Err(self.key_changed()),
         }
     }
 

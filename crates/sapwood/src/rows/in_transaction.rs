@@ -319,18 +319,7 @@ impl TransactionRows<'_, '_> {
         let mut refused = None;
         let computed = self.tx.compute(&self.rows.table, &key, |value| {
             let Some(value) = value else { return Compute::Keep };
-            // The newest format, once the row is there, for both: another thread may add a column.
-            let format = self.rows.format();
-            let written = self.decode_as(format, &key, value).and_then(|mut row| {
-                change(&mut row);
-                let number = format.number_of(&key).unwrap_or(FIRST_NUMBER);
-                let (new_key, new_value) = self.rows.encode(format, &row, number)?;
-                match new_key == key {
-                    true => Ok(new_value),
-                    false => Err(self.rows.key_changed()),
-                }
-            });
-            written.map_or_else(
+            self.rows.rewritten(&key, value, change).map_or_else(
                 |error| {
                     refused = Some(error);
                     Compute::Keep
@@ -346,15 +335,7 @@ impl TransactionRows<'_, '_> {
 
     fn decode(&self, key: &[u8], value: &[u8]) -> Result<Vec<Value<'static>>> {
         // The newest format, once the row is there: it is not older than the row.
-        self.decode_as(self.rows.format(), key, value)
-    }
-
-    fn decode_as(
-        &self,
-        format: &RowFormat,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<Vec<Value<'static>>> {
+        let format: &RowFormat = self.rows.format();
         let row = self.rows.named(format.decode(key, value))?;
         Ok(row.into_iter().map(Value::into_owned).collect())
     }
