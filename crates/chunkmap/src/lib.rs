@@ -17,6 +17,7 @@ mod check;
 mod chunk;
 mod compact;
 mod cursor;
+mod entering;
 mod error;
 mod held;
 mod inner;
@@ -38,6 +39,7 @@ mod stats;
 mod striped;
 mod tree;
 mod value;
+mod writing;
 
 pub use check::Corruption;
 pub use error::{BatchError, Error, Result};

@@ -1,4 +1,5 @@
-//! The map itself: how each single-key operation goes.
+//! The map itself: how each single-key operation goes. How a thread gets into a record is in `entering`, what a writer
+//! leaves in a chunk in `writing`.
 //!
 //! Every operation is: pin, go down to the chunk, find the entry, take the
 //! record the way it needs, and do it; if something moved in between, again.
@@ -11,20 +12,22 @@
 use std::sync::Arc;
 
 use sapwood_engine::{Compute, Computed, Effect, Journal, Upsert};
-use sapwood_mem::reclaim::{Epoch, Guard, Left};
+use sapwood_mem::ArenaOptions;
+use sapwood_mem::reclaim::{Guard, Left};
 use sapwood_mem::sync::counter::AtomicU64;
 use sapwood_mem::sync::{Backoff, Ordering};
-use sapwood_mem::{Arena, ArenaOptions, SliceRef};
 
-use crate::chunk::{Append, Chunk, Find, Hit, Successor, Wanted};
+use crate::chunk::{Chunk, Find, Hit, Wanted};
 use crate::compact::Compaction;
+use crate::entering::{Intent, Writer};
 use crate::error::{Error, Result};
-use crate::layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX, record};
+use crate::layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::options::Options;
-use crate::record::{Entered, ReadLock, Record, WriteLock, WriteMode};
+use crate::record::{ReadLock, WriteLock};
 use crate::striped::StripedCounters;
-use crate::tree::{Found, Leaf, Tree};
-use crate::value::{Change, ValueMut};
+use crate::tree::{Found, Tree};
+use crate::value::ValueMut;
+use crate::writing::Fresh;
 
 /// A concurrent ordered map of byte keys to byte values, outside every managed heap.
 ///
@@ -75,79 +78,6 @@ impl Default for ChunkMap {
 impl std::fmt::Debug for ChunkMap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ChunkMap").field("len", &self.len()).finish_non_exhaustive()
-    }
-}
-
-/// A record that is not yet in the map; freed if it never gets there.
-struct Fresh<'m> {
-    arena: &'m Arena,
-    slice: Option<SliceRef>,
-}
-
-impl<'m> Fresh<'m> {
-    fn new(arena: &'m Arena) -> Fresh<'m> {
-        Fresh { arena, slice: None }
-    }
-
-    /// The record's slice, written on first use.
-    fn get(&mut self, key: &[u8], value: &[u8]) -> Result<SliceRef> {
-        if let Some(slice) = self.slice {
-            return Ok(slice);
-        }
-        let slice = self.arena.alloc(record::bytes(key.len(), value.len()))?;
-        // SAFETY: a new slice of the right size, ours alone.
-        unsafe { Record::write(self.arena.ptr(slice), key, value) };
-        self.slice = Some(slice);
-        Ok(slice)
-    }
-
-    /// The record is in the map now.
-    fn published(&mut self) {
-        self.slice = None;
-    }
-}
-
-impl Drop for Fresh<'_> {
-    fn drop(&mut self) {
-        if let Some(slice) = self.slice {
-            // SAFETY: never published.
-            unsafe { self.arena.free(slice) };
-        }
-    }
-}
-
-/// A key's record in the hands of a writer, or the place where it would go.
-enum Writer<'g> {
-    Locked(Hit<'g>, WriteLock<'g>),
-    Absent(Leaf<'g>, usize),
-}
-
-/// The intention of a writer that goes into a record.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Intent {
-    /// Replace the whole value, in place if no reader is inside.
-    Overwrite,
-    /// Change a part of the value, mostly, in place if no reader is inside.
-    Change,
-    /// Remove the entry.
-    Remove,
-    /// Read the value and decide.
-    Decide,
-}
-
-impl Intent {
-    /// Whether the writer needs the bytes; else it is enough to keep other writers out.
-    #[inline]
-    fn is_in_place(self) -> bool {
-        matches!(self, Intent::Overwrite | Intent::Change)
-    }
-
-    #[inline]
-    fn wanted(self) -> Wanted {
-        match self {
-            Intent::Change | Intent::Remove => Wanted::Key,
-            Intent::Overwrite | Intent::Decide => Wanted::Record,
-        }
     }
 }
 
@@ -522,67 +452,6 @@ impl ChunkMap {
         })
     }
 
-    /// Goes into the live record of `key` as a reader.
-    #[inline]
-    pub(crate) fn read_lock<'g>(
-        &'g self,
-        guard: &'g Guard,
-        key: &[u8],
-    ) -> Result<Option<ReadLock<'g>>> {
-        loop {
-            let leaf = self.tree.leaf(guard, key);
-            match leaf.chunk.find(key, Wanted::Record) {
-                Find::Hit(entry) => {
-                    if let Some(lock) = entry.record.try_read_quick() {
-                        return Ok(Some(lock));
-                    }
-                    if let Some(lock) = enter(guard, || entry.record.try_read())? {
-                        return Ok(Some(lock));
-                    }
-                }
-                Find::Miss(miss) if miss.stale && !self.tree.is_current(guard, &leaf.chunk) => {}
-                Find::Miss(_) => return Ok(None),
-            }
-        }
-    }
-
-    #[inline]
-    fn lock_writer<'g>(
-        &'g self,
-        guard: &'g Guard,
-        key: &[u8],
-        intent: Intent,
-    ) -> Result<Writer<'g>> {
-        self.lock_writer_in(guard, key, intent, || self.tree.leaf(guard, key))
-    }
-
-    /// The same in the chunk that `leaf` tells, each time the key is to be looked up.
-    #[inline]
-    fn lock_writer_in<'g>(
-        &'g self,
-        guard: &'g Guard,
-        key: &[u8],
-        intent: Intent,
-        mut leaf: impl FnMut() -> Leaf<'g>,
-    ) -> Result<Writer<'g>> {
-        loop {
-            let leaf = leaf();
-            match leaf.chunk.find(key, intent.wanted()) {
-                Find::Hit(entry) => {
-                    let lock = enter(guard, || match intent.is_in_place() {
-                        true => entry.record.try_write_in_place(),
-                        false => entry.record.try_write_shared(),
-                    })?;
-                    if let Some(lock) = lock {
-                        return Ok(Writer::Locked(entry.of(leaf.chunk), lock));
-                    }
-                }
-                Find::Miss(miss) if miss.stale && !self.tree.is_current(guard, &leaf.chunk) => {}
-                Find::Miss(miss) => return Ok(Writer::Absent(leaf, miss.end)),
-            }
-        }
-    }
-
     /// Puts a value unless there is one; true if it did. The journal hears of it, or has it from elsewhere.
     #[inline]
     pub(crate) fn put_new(&self, key: &[u8], value: &[u8], is_told: bool) -> Result<bool> {
@@ -602,196 +471,6 @@ impl ChunkMap {
                 }
             }
         })
-    }
-
-    /// Appends a record to the chunk; false if the caller has to look again.
-    #[inline]
-    fn insert(
-        &self,
-        guard: &Guard,
-        leaf: Leaf<'_>,
-        end: usize,
-        key: &[u8],
-        value: &[u8],
-        fresh: &mut Fresh<'_>,
-    ) -> Result<bool> {
-        self.append(guard, leaf, end, (key, value), fresh, self.is_logged())
-    }
-
-    /// As [`insert`](Self::insert), and the journal hears of it or not.
-    fn append(
-        &self,
-        guard: &Guard,
-        leaf: Leaf<'_>,
-        end: usize,
-        (key, value): (&[u8], &[u8]),
-        fresh: &mut Fresh<'_>,
-        is_told: bool,
-    ) -> Result<bool> {
-        if end == leaf.chunk.delta_cap() {
-            self.rebalance(guard, leaf)?;
-            return Ok(false);
-        }
-        let slice = fresh.get(key, value)?;
-        // A record that is to be told has a writer from the first: no thread reads or changes it
-        // before the journal has heard of it.
-        let born = match is_told {
-            true => Some(self.lock_unpublished(guard, slice)?),
-            false => None,
-        };
-        match leaf.chunk.append(end, key, slice) {
-            Append::Done => {
-                fresh.published();
-                if born.is_some() {
-                    self.log(key, Effect::Put(value));
-                }
-                self.counters.inserted(key.len(), value.len());
-                Ok(true)
-            }
-            Append::Exists => Ok(false),
-            Append::Full => self.rebalance(guard, leaf).map(|()| false),
-            Append::Frozen => {
-                self.wait_for_successor(guard, &leaf.chunk);
-                Ok(false)
-            }
-        }
-    }
-
-    /// Takes the writer's lock of a record that only this thread knows.
-    #[cold]
-    fn lock_unpublished<'g>(&'g self, _pin: &'g Guard, slice: SliceRef) -> Result<WriteLock<'g>> {
-        // SAFETY: I-PINNED: the record is this thread's own until it is published, and then it is
-        // pinned.
-        let record = unsafe { Record::new(self.tree.arena.ptr(slice)) };
-        match record.try_write_in_place()? {
-            Entered::Inside(lock) => Ok(lock),
-            Entered::Dead | Entered::Busy => unreachable!("no other thread knows the record"),
-        }
-    }
-
-    /// Gives a locked record another value: in place if it has no readers and the
-    /// slice has the right size, else through a new record.
-    fn overwrite(
-        &self,
-        guard: &Guard,
-        hit: Hit<'_>,
-        mut lock: WriteLock<'_>,
-        value: &[u8],
-        fresh: &mut Fresh<'_>,
-    ) -> Result<()> {
-        let key = lock.key();
-        let old_len = lock.value_len();
-        let wanted = record::bytes(key.len(), value.len());
-        let suits = suits(self.tree.arena.capacity(hit.slice), wanted);
-        if suits && lock.access() == WriteMode::InPlace {
-            // SAFETY: I-VALUE: alone with the bytes, and the slice has room for the value.
-            unsafe { lock.value_ptr().copy_from_nonoverlapping(value.as_ptr(), value.len()) };
-            lock.set_value_len(value.len());
-            self.log(key, Effect::Put(value));
-        } else {
-            let successor = fresh.get(key, value)?;
-            fresh.published();
-            self.log(key, Effect::Put(value));
-            self.supersede(guard, hit, lock, successor);
-        }
-        self.counters.resized(old_len, value.len());
-        Ok(())
-    }
-
-    fn change<R, F: FnOnce(&mut ValueMut<'_>) -> R>(
-        &self,
-        guard: &Guard,
-        hit: Hit<'_>,
-        lock: WriteLock<'_>,
-        change: &mut Option<F>,
-    ) -> Result<R> {
-        let mut work = Change::begin(self, guard, hit, lock)?;
-        let change = change.take().expect("a closure runs once: nothing fails after it began");
-        // `work` commits when it is dropped, also while unwinding.
-        Ok(guard.outside(|| change(&mut work.value())))
-    }
-
-    /// A hit of `epoch`, whose record this thread is writing: found again if the guard let go
-    /// since.
-    pub(crate) fn still<'g>(
-        &'g self,
-        guard: &'g Guard,
-        epoch: Epoch,
-        hit: Hit<'g>,
-        key: &[u8],
-    ) -> Hit<'g> {
-        if guard.epoch() == epoch { hit } else { self.find_held(guard, key, hit.slice) }
-    }
-
-    /// The entry of a record that this thread is writing.
-    #[cold]
-    fn find_held<'g>(&'g self, guard: &'g Guard, key: &[u8], slice: SliceRef) -> Hit<'g> {
-        let leaf = self.tree.leaf(guard, key);
-        let found = leaf.chunk.find_slice(key, slice);
-        found.expect("I-OWNER: a rebalance copies every record that is not removed")
-    }
-
-    /// Puts `successor` into the entry of a locked record, and buries the record.
-    pub(crate) fn supersede(
-        &self,
-        guard: &Guard,
-        hit: Hit<'_>,
-        lock: WriteLock<'_>,
-        successor: SliceRef,
-    ) {
-        self.bury_behind(guard, hit, lock, successor);
-        // SAFETY: I-OWNER: no current chunk names the record any more.
-        unsafe { self.retire(hit.slice) };
-    }
-
-    /// The same, and leaves it to the caller to retire the record.
-    pub(crate) fn bury_behind(
-        &self,
-        guard: &Guard,
-        hit: Hit<'_>,
-        mut lock: WriteLock<'_>,
-        successor: SliceRef,
-    ) {
-        self.swap(guard, hit, lock.key(), Successor::Record(successor));
-        lock.bury();
-    }
-
-    /// Buries a locked record and empties its entry.
-    fn unlink(&self, guard: &Guard, hit: Hit<'_>, mut lock: WriteLock<'_>) {
-        let (key, value_len) = (lock.key(), lock.value_len());
-        self.log(key, Effect::Remove);
-        lock.bury();
-        self.counters.removed(key.len(), value_len);
-        let chunk = self.swap(guard, hit, key, Successor::Tombstone);
-        drop(lock);
-        // SAFETY: I-OWNER: no current chunk names the record any more.
-        unsafe { self.retire(hit.slice) };
-        if chunk.count_tombstone() {
-            // The last entry of a map comes here, too.
-            self.compaction.set_due();
-            let leaf = self.tree.leaf(guard, key);
-            if leaf.chunk.is(&chunk) {
-                // Without memory the tombstones stay a while; the remove is done.
-                let _ = self.rebalance(guard, leaf);
-            }
-        }
-    }
-
-    /// Changes an entry's word, wherever a rebalance has taken the entry by now;
-    /// returns the chunk it was in.
-    fn swap<'g>(
-        &'g self,
-        guard: &'g Guard,
-        hit: Hit<'g>,
-        key: &[u8],
-        successor: Successor,
-    ) -> Chunk<'g> {
-        let mut hit = hit;
-        while !hit.swap(successor) {
-            self.wait_for_successor(guard, &hit.chunk);
-            hit = self.find_held(guard, key, hit.slice);
-        }
-        hit.chunk
     }
 
     /// Waits until a frozen chunk has been replaced, or thawed for lack of memory.
@@ -840,41 +519,6 @@ impl ChunkMap {
     pub(crate) fn count_rebalance(&self) {
         self.rebalances.fetch_add(1, Ordering::Relaxed);
     }
-}
-
-/// Goes into a record by `try_enter`, and waits without a pin while it is busy; `None` if the key
-/// is to be looked up again.
-#[inline]
-fn enter<T>(guard: &Guard, try_enter: impl Fn() -> Result<Entered<T>>) -> Result<Option<T>> {
-    match try_enter()? {
-        Entered::Inside(lock) => Ok(Some(lock)),
-        Entered::Dead => Ok(None),
-        Entered::Busy => enter_slow(guard, try_enter),
-    }
-}
-
-#[cold]
-fn enter_slow<T>(guard: &Guard, try_enter: impl Fn() -> Result<Entered<T>>) -> Result<Option<T>> {
-    let (epoch, backoff) = (guard.epoch(), Backoff::new());
-    loop {
-        guard.outside(|| backoff.wait());
-        if guard.epoch() != epoch {
-            // The record may have gone.
-            return Ok(None);
-        }
-        match try_enter()? {
-            Entered::Inside(lock) => return Ok(Some(lock)),
-            Entered::Dead => return Ok(None),
-            Entered::Busy => {}
-        }
-    }
-}
-
-/// Is a slice of `capacity` right for a record of `wanted` bytes: large enough,
-/// and not so large that it wastes more than a quarter?
-pub(crate) fn suits(capacity: usize, wanted: usize) -> bool {
-    const SLACK_BYTES: usize = 64;
-    wanted <= capacity && capacity - wanted <= SLACK_BYTES.max(capacity / 4)
 }
 
 pub(crate) fn check_key(key: &[u8]) -> Result<()> {

@@ -15,8 +15,9 @@ use sapwood_mem::{Arena, SliceRef};
 use crate::chunk::Hit;
 use crate::error::Result;
 use crate::layout::record;
-use crate::map::{ChunkMap, check_value, suits};
+use crate::map::{ChunkMap, check_value};
 use crate::record::{Record, WriteLock, WriteMode};
+use crate::writing::suits;
 
 /// A value under change, private to its closure. Dereferences to its bytes.
 pub struct ValueMut<'a> {

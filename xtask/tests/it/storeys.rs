@@ -53,7 +53,7 @@ const HOUSES: &[House] = &[
             &["chunk"],
             &["build", "cursor"],
             &["tree"],
-            &["compact", "map", "value"],
+            &["compact", "entering", "map", "value", "writing"],
             &["add", "check", "rebalance", "removal", "scan", "stats"],
             &["run"],
             &["batch"],
