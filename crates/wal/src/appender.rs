@@ -24,7 +24,7 @@ pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 /// |---|---|---|
 /// | `has_failed` | the first append that fails, release | before a change, acquire: the reason is there |
 /// | `end` | each append, relaxed | after a change, by a thread that may have made an append itself |
-/// | `due_at` | the append that reaches it; a checkpoint, relaxed | each append, under the lock |
+/// | `due_at` | the append that reaches it; a checkpoint | each append, under the lock |
 #[derive(Debug)]
 pub(crate) struct Appender {
     pub(crate) log: Arc<Log>,
@@ -115,9 +115,20 @@ impl Appender {
         }
     }
 
-    /// Lets a checkpoint be due from a position on.
+    /// Lets a checkpoint be due from a position on: at once, if the log has come there meanwhile.
     pub(crate) fn set_due(&self, at: Lsn) {
-        self.due_at.store(at, Ordering::Relaxed);
+        let _none_appends = lock(&self.state);
+        match self.end() >= at {
+            true => self.become_due(),
+            false => self.due_at.store(at, Ordering::Relaxed),
+        }
+    }
+
+    /// The caller has the lock of `state`.
+    fn become_due(&self) {
+        self.due_at.store(Lsn::MAX, Ordering::Relaxed);
+        lock(&self.due).is_due = true;
+        self.became_due.notify_all();
     }
 
     /// Waits until a checkpoint is due, or some time has passed: true; false once
@@ -209,9 +220,7 @@ impl Appender {
         self.end.store(end, Ordering::Relaxed);
         TOLD.set((self, end));
         if end >= self.due_at.load(Ordering::Relaxed) {
-            self.set_due(Lsn::MAX);
-            lock(&self.due).is_due = true;
-            self.became_due.notify_all();
+            self.become_due();
         }
         Ok(end)
     }
@@ -425,5 +434,20 @@ mod tests {
             }
             appender.together_holding(|| drop(has_tree));
         });
+    }
+
+    /// Changes that came while a checkpoint was written may make the next one due, without another one.
+    #[test]
+    fn what_is_due_already_is_told_at_once() {
+        let log = Log::create(Arc::new(SimDisk::new()), 1, LogOptions::default(), 0);
+        let appender = Appender::new(log.expect("a disk that works"), Lsn::MAX);
+        let frame = Frame::Drop { table: 1 };
+        let end = appender.append(&frame).expect("room");
+        appender.set_due(end + 1);
+        assert!(!lock(&appender.due).is_due);
+        appender.set_due(end);
+        assert!(lock(&appender.due).is_due && appender.wait_until_due(None));
+        appender.append(&frame).expect("room");
+        assert!(!lock(&appender.due).is_due, "it is told once");
     }
 }
