@@ -45,6 +45,16 @@ impl History {
         self.lasting = self.states.len() - 1;
     }
 
+    /// After a change that lasts, so that those before it do. One that changed nothing was not written, and shows nothing:
+    /// a log that refuses changes is not asked.
+    fn change_lasts(&mut self) {
+        if let [.., before, now] = &*self.states
+            && before != now
+        {
+            self.all_lasts();
+        }
+    }
+
     /// Whether it is one of the last two: before what failed, or after it.
     pub(super) fn is_either(&self, found: &Tables) -> bool {
         self.states.iter().rev().take(2).any(|state| state == found)
@@ -484,7 +494,7 @@ impl World {
         }
         op.run(&table)?;
         if is_lasting && name != VOLATILE {
-            self.history.all_lasts();
+            self.history.change_lasts();
         }
         Ok(())
     }
