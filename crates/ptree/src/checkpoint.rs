@@ -121,7 +121,7 @@ impl Inner {
     ) -> Result<()> {
         let Some(pool_log) = &files.log else { return Err(Error::ReadOnly) };
         let log = pool_log.log();
-        let (dirty, (lsn, part), heap_words) = {
+        let (mut dirty, (lsn, part), heap_words) = {
             let mut core = self.core();
             core.check()?;
             // No commit is between its record and its pages while the core is locked.
@@ -130,6 +130,10 @@ impl Inner {
         // Records of others move the end of a shared log, and change no page.
         if dirty.count() == 0 && (pool_log.is_shared() || lsn == last.log.lsn) {
             return Ok(());
+        }
+        if heap_words as u64 > last.heap_words {
+            // A sync that failed may have left in doubt how long the file is, which no later one says anything about.
+            dirty.mark(heap_words - 1, 1);
         }
         let io =
             |what: &str, cause: &std::io::Error| Error::io(format!("{what} {HEAP_FILE}"), cause);

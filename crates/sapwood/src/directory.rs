@@ -390,6 +390,25 @@ impl Directory {
         self.clear(&of_table(name))
     }
 
+    /// Lets the name of a table last that a crash, or a sync that failed, may have left in doubt: a later sync alone says
+    /// nothing about it.
+    pub(crate) fn name_again(&self, name: &str) -> Result<()> {
+        let folder = self.folder(name)?;
+        match folder.read_options() {
+            Ok(options) => folder.write_options(&options),
+            // What is wrong with them is told when the table is opened.
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Takes away what is left of a table whose options are gone, so that no crash brings them back.
+    pub(crate) fn remove_again(&self, name: &str) -> Result<()> {
+        self.clear(&of_table(name))?;
+        // A folder that is new and empty decides the name, and lasts.
+        drop(self.folder(name)?);
+        self.clear(&of_table(name))
+    }
+
     /// When a file of a table's folder was written last, where the system knows.
     pub(crate) fn written(&self, name: &str, file: &str) -> Option<SystemTime> {
         self.folders.written(&of_table(name), file)

@@ -164,7 +164,8 @@ fn settle_hash(
     let mut tables = BTreeMap::new();
     for (id, RecoveredHash { name, newest, state }) in recovered {
         if !there.remove(&*name) {
-            // A crash came while it was dropped.
+            // A crash, or a failure, came while it was dropped.
+            directory.remove_again(&name)?;
             log.drop_hash(id)?;
             continue;
         }
@@ -185,8 +186,9 @@ fn settle_hash(
         };
         tables.insert(name, table);
     }
-    // Of a version that had no log, or of a crash while they were made.
+    // Of a version that had no log, or of a crash or a failure while they were made.
     for name in there {
+        directory.name_again(&name)?;
         tables.insert(name.as_str().into(), LoggedHash::Closed(log.create_hash(&name)?));
     }
     Ok(tables)

@@ -106,6 +106,15 @@ fn difference(one: &Tables, other: &Tables) -> Vec<String> {
     found
 }
 
+/// What tables have after some changes.
+fn after(before: &Tables, ops: &[(String, Op)]) -> Tables {
+    let mut after = before.clone();
+    for (name, op) in ops.iter().filter(|(name, _)| name != VOLATILE) {
+        model(name, op, after.get_mut(name).expect("it is there"));
+    }
+    after
+}
+
 /// How a database is opened.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setting {
@@ -511,11 +520,8 @@ impl World {
                 ops.push((name.clone(), Op::random(&mut self.rng, is_fixed(&name))));
             }
         }
-        let mut after = self.history.now().clone();
-        for (name, op) in ops.iter().filter(|(name, _)| name != VOLATILE) {
-            model(name, op, after.get_mut(name).expect("it is there"));
-        }
-        self.history.note(after);
+        let before = self.history.now().clone();
+        self.history.note(after(&before, &ops));
         let db = self.db();
         // Opened before, so that nothing but changes is within.
         let open = |(name, _): &(String, Op)| match &**name {
@@ -525,14 +531,22 @@ impl World {
         let tables = ops.iter().map(open).collect::<Result<Vec<_>>>()?;
         let changes = match is_transaction {
             false => {
-                let change = |(op, table): (&Op, &Option<Table>)| match table {
-                    Some(table) => op.run(table),
-                    None => ingest(db, op),
+                let mut done = 0;
+                let run = || -> Result<()> {
+                    ops.iter().zip(&tables).try_for_each(|((_, op), table)| {
+                        match table {
+                            Some(table) => op.run(table)?,
+                            None => ingest(db, op)?,
+                        }
+                        done += 1;
+                        Ok(())
+                    })
                 };
-                let ops = ops.iter().map(|(_, op)| op);
-                let run = || ops.zip(&tables).try_for_each(change);
-                let (done, changes) = db.together(run)?;
-                done?;
+                let (failed, changes) = db.together(run)?;
+                if failed.is_err() {
+                    self.is_done_in_part(before, &ops, done);
+                }
+                failed?;
                 changes
             }
             true => {
@@ -548,6 +562,12 @@ impl World {
             self.history.all_lasts();
         }
         Ok(())
+    }
+
+    /// Of changes that go together one failed, which is made or not: those before it are made, and those behind it are not.
+    fn is_done_in_part(&mut self, before: Tables, ops: &[(String, Op)], done: usize) {
+        self.history.note(after(&before, &ops[..done]));
+        self.history.note(after(&before, &ops[..=done]));
     }
 
     fn reopen(&mut self) -> Result<()> {
