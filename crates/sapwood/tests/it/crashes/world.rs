@@ -56,8 +56,9 @@ impl History {
     }
 
     /// Whether it is one of the last two: before what failed, or after it.
-    pub(super) fn is_either(&self, found: &Tables) -> bool {
-        self.states.iter().rev().take(2).any(|state| state == found)
+    #[track_caller]
+    pub(super) fn check_either(&self, found: &Tables, what: &str) {
+        self.check(self.states.len().saturating_sub(2), found, what);
     }
 
     /// Whether what a crash left is a moment since `lasting`.
@@ -542,11 +543,12 @@ impl World {
                         Ok(())
                     })
                 };
-                let (failed, changes) = db.together(run)?;
-                if failed.is_err() {
+                let told = db.together(run);
+                if done < ops.len() {
                     self.is_done_in_part(before, &ops, done);
                 }
-                failed?;
+                let (done, changes) = told?;
+                done?;
                 changes
             }
             true => {
