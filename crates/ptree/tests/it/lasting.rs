@@ -177,6 +177,31 @@ fn a_commit_is_awaited_with_and_without_files() {
     assert!(matches!(told, Error::Io { .. }), "{told}");
 }
 
+/// The file is longer already when it is to be made so, and no later sync says that this lasts.
+#[test]
+fn a_heap_is_as_long_as_its_superblock_says_though_a_sync_failed() {
+    let disk = SimDisk::new();
+    let open = || Arc::new(disk.clone());
+    let options = || PoolOptions::default().durability(Durability::Sync);
+    let pool = Pool::create(open(), options()).expect("made");
+    let tree = with_tree(&pool);
+    pool.checkpoint().expect("written");
+    for number in 0..3000 {
+        put(&pool, &tree, number).expect("committed");
+    }
+    disk.set_faults(Faults::new().syncs(..1, SyncFault::Doubtful(io::ErrorKind::Other)));
+    assert!(matches!(pool.checkpoint(), Err(Error::Io { .. })), "the sync of the heap fails");
+    disk.set_faults(Faults::new());
+    drop((tree, pool));
+    let pool = Pool::open(open(), options()).expect("opened");
+    pool.checkpoint().expect("written");
+    for image in 0..16 {
+        let crashed = Pool::open(Arc::new(disk.crash(image)), options()).expect("opened");
+        let left = crashed.tree("t").expect("it is there").len().expect("read");
+        assert_eq!(left, 3000, "image {image}");
+    }
+}
+
 /// Runs in a process of its own, whose environment says so.
 #[test]
 #[cfg(target_arch = "x86_64")]
