@@ -196,13 +196,13 @@ pub(crate) fn execute(
 }
 
 /// Shows the rows of the answer batch by batch, each column an output, as they are found: for plans that neither group nor
-/// sort. One thread shows them in the order of the source, several in any.
+/// sort. One thread shows them in the order of the source, several in any; the number of a batch says where it stands.
 pub(crate) fn stream(
     plan: &Plan,
     source: &dyn Source,
     options: &Options<'_>,
     threads: usize,
-    take_batch: &(dyn Fn(Batch) -> Result<()> + Sync),
+    take_batch: &(dyn Fn(u64, Batch) -> Result<()> + Sync),
 ) -> Result<()> {
     debug_assert!(plan.is_stream(), "rows are answered as they come");
     let scan = source.scan(&plan.request).map_err(Error::source)?;
@@ -210,7 +210,7 @@ pub(crate) fn stream(
     let is_done = AtomicBool::new(false);
     let work = || -> Result<()> {
         let mut failed = None;
-        let worked = scan.work(&mut |_, batch| {
+        let worked = scan.work(&mut |number, batch| {
             let shown = || -> Result<()> {
                 if options.is_cancelled() {
                     return Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled"));
@@ -228,7 +228,7 @@ pub(crate) fn stream(
                     .iter()
                     .map(|output| evaluate(&output.node, batch).map(std::borrow::Cow::into_owned));
                 let columns = columns.collect::<Result<Vec<_>>>()?;
-                take_batch(Batch { len: batch.len, columns, ids: None })
+                take_batch(number, Batch { len: batch.len, columns, ids: batch.ids.clone() })
             };
             if is_done.load(Ordering::Relaxed) {
                 return ControlFlow::Break(());
@@ -260,16 +260,20 @@ pub(crate) fn stream(
     })
 }
 
+/// How many threads are worth their start.
+pub(crate) fn threads_for(source: &dyn Source, options: &Options<'_>) -> usize {
+    match source.rows_estimate() {
+        Some(rows) => (rows / ROWS_A_THREAD + 1).min(options.threads as u64) as usize,
+        None => options.threads,
+    }
+}
+
 /// All batches go to workers, one for each thread.
 fn run(source: &dyn Source, shared: &Shared<'_>) -> Result<Vec<Worker>> {
     let plan = shared.plan;
     // A limit alone is met by the first rows, which one thread finds in their order.
     let is_first_rows = plan.limit.is_some() && plan.order.is_empty() && plan.grouping.is_none();
-    let threads = match source.rows_estimate() {
-        _ if is_first_rows => 1,
-        Some(rows) => (rows / ROWS_A_THREAD + 1).min(shared.options.threads as u64) as usize,
-        None => shared.options.threads,
-    };
+    let threads = if is_first_rows { 1 } else { threads_for(source, shared.options) };
     if plan.limit == Some(0) && plan.grouping.is_none() {
         shared.counts.threads.store(1, Ordering::Relaxed);
         return Ok(vec![Worker::new(plan)]);

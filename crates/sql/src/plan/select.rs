@@ -11,7 +11,7 @@ use super::{Direction, Grouping, Nulls, OrderKey, Output, Plan, Words, key_filte
 use crate::bind::{Binder, Level, Scope, find_column};
 use crate::error::{Error, Result};
 use crate::node::Node;
-use crate::source::{Request, Source, TableName};
+use crate::source::{KeyFilter, Request, Source, TableName};
 
 /// The `select` of a query, and the table that it is of.
 pub(crate) fn scope_of(query: &Query) -> Result<(&Select, Option<(TableName, Vec<String>)>)> {
@@ -374,6 +374,25 @@ impl Plan {
             self.is_distinct = false;
         }
         Ok(())
+    }
+
+    /// The names of the rows for which a filter is true, which is over all columns; of all rows, where there is none.
+    pub(crate) fn names_where(filter: Option<Node>, keys: KeyFilter) -> Plan {
+        let request = Request { columns: Vec::new(), keys, with_ids: true };
+        let mut plan = Plan {
+            request,
+            filter,
+            grouping: None,
+            having: None,
+            outputs: Vec::new(),
+            is_distinct: false,
+            order: Vec::new(),
+            limit: None,
+            offset: 0,
+            words: Words::default(),
+        };
+        plan.settle_columns();
+        plan
     }
 
     /// Asks the source for the columns that are read, and gives nodes their numbers among these.

@@ -1,6 +1,5 @@
 //! `insert`, `update`, `delete` and `copy`.
 
-use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,9 +14,10 @@ use crate::answer::Answer;
 use crate::bind::{Binder, Scope, find_column};
 use crate::error::{Error, Result};
 use crate::evaluate::{evaluate, rows_where};
+use crate::execute::{stream, threads_for};
 use crate::node::Node;
-use crate::plan::{key_filter, table_name, table_of};
-use crate::source::{Catalog, Change, ChangeError, Request, Source, SourceColumn, TableName};
+use crate::plan::{Plan, key_filter, table_name, table_of};
+use crate::source::{Catalog, Change, ChangeError, Source, SourceColumn, TableName};
 use crate::vector::{Batch, Strings, Vector};
 
 impl<C: Catalog + ?Sized> Session<'_, C> {
@@ -90,7 +90,7 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
         expect_as_many(targets, columns.len())?;
         let change = into.change().map_err(Error::source)?;
         let count = AtomicU64::new(0);
-        let take_batch = |batch: Batch| -> Result<()> {
+        let take_batch = |_, batch: Batch| -> Result<()> {
             let len = batch.len;
             let mut vectors: Vec<Option<Vector>> = vec![None; into.columns().len()];
             for ((vector, (_, kind)), &target) in
@@ -242,46 +242,23 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
         mut change: impl FnMut(&dyn Change, &[u8]) -> Result<bool, ChangeError>,
     ) -> Result<u64> {
         let target = source.change().map_err(Error::source)?;
-        let request = Request {
-            columns: (0..source.columns().len()).collect(),
-            keys: key_filter(source, filter),
-            with_ids: true,
-        };
-        let found = Mutex::new((Strings::new(), None));
-        let scan = source.scan(&request).map_err(Error::source)?;
-        scan.work(&mut |_, batch| {
-            let rows = match filter {
-                None => Ok((0..batch.len as u32).collect()),
-                Some(filter) => rows_where(filter, batch),
-            };
-            let (ids, failed) = &mut *found.lock().expect("one thread alone looks");
-            match rows {
-                Ok(rows) => {
-                    let named = batch.ids.as_ref().expect("names were asked for");
-                    rows.iter().for_each(|&row| ids.push(named.get(row as usize)));
-                    ControlFlow::Continue(())
-                }
-                Err(error) => {
-                    *failed = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
-        })
-        .map_err(Error::source)?;
-        drop(scan);
-        let (ids, failed) = found.into_inner().expect("one thread alone looks");
-        if let Some(error) = failed {
-            return Err(error);
-        }
+        let plan = Plan::names_where(filter.cloned(), key_filter(source, filter));
+        let found = Mutex::new(Vec::new());
+        let threads = threads_for(source, &self.options);
+        stream(&plan, source, &self.options, threads, &|number, batch| {
+            let ids = batch.ids.expect("names were asked for");
+            found.lock().expect("no thread panics").push((number, ids));
+            Ok(())
+        })?;
+        let mut found: Vec<(u64, Strings)> = found.into_inner().expect("no thread panics");
+        found.sort_unstable_by_key(|(number, _)| *number);
+        let rows: usize = found.iter().map(|(_, ids)| ids.len()).sum();
         let mut changed = 0;
-        for id in ids.iter() {
+        for id in found.iter().flat_map(|(_, ids)| ids.iter()) {
             if self.options.is_cancelled() {
                 return Err(Error::new(
                     crate::error::ErrorKind::Cancelled,
-                    format!(
-                        "the statement was cancelled: {changed} of {} rows are changed",
-                        ids.len()
-                    ),
+                    format!("the statement was cancelled: {changed} of {rows} rows are changed"),
                 ));
             }
             match change(target, id) {

@@ -122,7 +122,8 @@ fn a_hash_table_is_there_or_not_whatever_sync_of_names_failed() {
         db.hash_table("other").expect("there").put("behind", "2").expect("put");
         for seed in 0..24 {
             let what = format!("sync {n}, dropped: {is_drop}, image {seed}");
-            let crashed = setting.open(&disk.crash(seed)).unwrap_or_else(|it| panic!("{what}: {it}"));
+            let crashed =
+                setting.open(&disk.crash(seed)).unwrap_or_else(|it| panic!("{what}: {it}"));
             assert_eq!(crashed.hash_table("t").is_ok(), is_there, "{what}");
             if is_there {
                 let table = crashed.hash_table("t").expect("there");
