@@ -207,7 +207,8 @@ fn the_log_hears_of_changes_alone() {
     table.first().expect("read");
     expect_all(&table, &all);
     let heard = unsaved() - before;
-    assert!((8..100).contains(&heard), "{heard}");
+    // A sync meanwhile, in whatever moment, ends a sector. The block of the key has tens of thousands of bytes.
+    assert!((8..=2 * 512).contains(&heard), "{heard}");
 }
 
 /// Each thread has keys of its own, and finds them as it left them, whatever others bring into memory meanwhile.
