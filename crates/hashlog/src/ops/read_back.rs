@@ -268,8 +268,6 @@ impl Store {
                 match newer {
                     Ok(Known::Newest) | Err(_) => {}
                     Ok(Known::Replaced(newer)) => log.mark(record, newer),
-                    // Walks ask about it.
-                    Ok(Known::Perhaps) => drop(record.supersede(control::LATE)),
                 }
             }
         }
@@ -294,7 +292,7 @@ impl Store {
             Probe::Hit(_, Some(newer)) => Known::Replaced(newer),
             // In no chain.
             Probe::Absent(_) => Known::Replaced(Address::NONE),
-            Probe::Cold(..) | Probe::Unclear(_) => Known::Perhaps,
+            Probe::Cold(..) | Probe::Unclear(_) => unreachable!("no walk ends at a cold record"),
         }
     }
 }
@@ -313,5 +311,4 @@ enum Known {
     Newest,
     /// By the record at this address.
     Replaced(Address),
-    Perhaps,
 }
