@@ -5,6 +5,7 @@ mod airports;
 mod backups;
 mod bad_input;
 mod bench;
+mod beside;
 mod checkpoints;
 mod counters;
 mod delays;
