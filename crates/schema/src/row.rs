@@ -74,6 +74,8 @@ struct ValueFormat {
     kinds: Vec<Type>,
     /// Bytes of null bits.
     nulls: usize,
+    /// The widths of the columns that are not texts, one behind the other.
+    widths: Vec<u32>,
     /// Where ends begin.
     ends: usize,
     texts: usize,
@@ -582,6 +584,7 @@ fn value_format(schema: &Schema, version: u8) -> ValueFormat {
         places: vec![Place::Absent; columns.len()],
         kinds: columns.iter().map(|column| column.kind_at(version).clone()).collect(),
         nulls: nullable.div_ceil(8),
+        widths: Vec::new(),
         ends: 1 + nullable.div_ceil(8),
         texts: 0,
     };
@@ -592,6 +595,7 @@ fn value_format(schema: &Schema, version: u8) -> ValueFormat {
             Some(width) => {
                 let offset = format.ends;
                 format.ends += width;
+                format.widths.push(width as u32);
                 Place::Fixed { offset, null_bit }
             }
             None => {

@@ -230,34 +230,38 @@ fn page_bytes(budget: u64) -> usize {
 
 /// Why a row cannot be in a table however much room there is, if that is why it was refused.
 pub(crate) fn too_long(error: &Error, key: &[u8], value: &[u8]) -> Option<String> {
-    match error.tree_engine() {
-        Some(TreeEngineError::KeyLength { max, .. }) => {
-            let (length, max) = (bytes(key.len() as u64), bytes(*max as u64));
-            return Some(format!("the key is {length} long, the most is {max}"));
+    match (error.ordered_engine(), error.hash_engine(), error.tree_engine()) {
+        (Some(OrderedEngineError::KeyLength { .. }), ..) => {
+            Some(long_key(key, sapwood::KEY_BYTES_MAX))
         }
-        Some(TreeEngineError::ValueLength { max, .. }) => {
-            let (length, max) = (bytes(value.len() as u64), bytes(*max as u64));
-            return Some(format!("the row is {length} long, the most is {max}"));
+        (Some(OrderedEngineError::ValueLength { .. }), ..) => {
+            Some(long_row(value, sapwood::VALUE_BYTES_MAX))
         }
-        _ => {}
-    }
-    match (error.ordered_engine(), error.hash_engine()) {
-        (Some(OrderedEngineError::KeyLength { .. }), _) => {
-            let (length, max) = (bytes(key.len() as u64), bytes(sapwood::KEY_BYTES_MAX as u64));
-            Some(format!("the key is {length} long, the most is {max}"))
-        }
-        (Some(OrderedEngineError::ValueLength { .. }), _) => {
-            let (length, max) = (bytes(value.len() as u64), bytes(sapwood::VALUE_BYTES_MAX as u64));
-            Some(format!("the row is {length} long, the most is {max}"))
-        }
-        (_, Some(HashEngineError::KeyLength { max, .. })) => {
-            let (length, max) = (bytes(key.len() as u64), bytes(*max as u64));
-            Some(format!("the key is {length} long, the most is {max}"))
-        }
-        (_, Some(HashEngineError::ValueLength { max, .. })) => {
-            let (length, max) = (bytes(value.len() as u64), bytes(*max as u64));
-            Some(format!("the row is {length} long, the most is {max}"))
-        }
+        (_, Some(HashEngineError::KeyLength { max, .. }), _)
+        | (.., Some(TreeEngineError::KeyLength { max, .. })) => Some(long_key(key, *max)),
+        (_, Some(HashEngineError::ValueLength { max, .. }), _)
+        | (.., Some(TreeEngineError::ValueLength { max, .. })) => Some(long_row(value, *max)),
         _ => None,
     }
+}
+
+/// The same before it is put into an ordered table.
+pub(crate) fn too_long_to_order(key: &[u8], value: &[u8]) -> Option<String> {
+    match () {
+        () if key.len() > sapwood::KEY_BYTES_MAX => Some(long_key(key, sapwood::KEY_BYTES_MAX)),
+        () if value.len() > sapwood::VALUE_BYTES_MAX => {
+            Some(long_row(value, sapwood::VALUE_BYTES_MAX))
+        }
+        () => None,
+    }
+}
+
+fn long_key(key: &[u8], max: usize) -> String {
+    let (length, max) = (bytes(key.len() as u64), bytes(max as u64));
+    format!("the key is {length} long, the most is {max}")
+}
+
+fn long_row(value: &[u8], max: usize) -> String {
+    let (length, max) = (bytes(value.len() as u64), bytes(max as u64));
+    format!("the row is {length} long, the most is {max}")
 }

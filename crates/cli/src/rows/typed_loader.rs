@@ -1,10 +1,21 @@
 //! A file into a table of typed columns: every row is there, or named and counted.
 //!
-//! Types are those of all values: the file is read once for them, and again for its rows, which threads read and
-//! another puts, in the order of the file. Where the table is there already, its columns have the types. Rows of a new
-//! table of a directory that are named by their numbers go straight into its checkpoint.
+//! Types are those of all values: the file is read once for them, and again for its rows, which threads read and write
+//! as bytes. Where the table is there already, its columns have the types.
+//!
+//! ```text
+//! new ordered table of a directory
+//!   rows are named by numbers   threads ── batches, in the order of the file ──> checkpoint
+//!   rows have keys              threads ── batches, each in the order of its keys ──> memory, merged ──> checkpoint
+//! other tables                  threads ── batches, in the order of the file ──> puts
+//! ```
+
+mod complaints;
+mod encoder;
+mod runs;
 
 use std::iter::Peekable;
+use std::mem;
 use std::num::NonZero;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -14,7 +25,7 @@ use std::time::Instant;
 
 use sapwood::key::KeyEncode;
 use sapwood::schema::{RowFormat, Schema, Type};
-use sapwood::sql::{Batch, Request, Source, SourceColumn};
+use sapwood::sql::{Request, Source, SourceColumn};
 use sapwood::{BulkLoad, Db, Engine, HashEngineError, OrderedEngineError, Table, Transaction};
 
 use crate::args::key_spec::ColumnType;
@@ -28,11 +39,17 @@ use crate::rows::source;
 use crate::terminal::exit::{Failure, Outcome, words};
 use crate::terminal::format::{count, plural, quoted, shown, shown_list, time};
 use crate::terminal::interrupt::Promise;
-use crate::terminal::stderr;
 use crate::terminal::ui::Ui;
+
+use self::complaints::{Complaints, Kind};
+use self::encoder::{Encoded, EncodedRow, Encoder, Order, Place};
+use self::runs::{Merge, Row, Run};
 
 /// Batches of rows of each thread that wait to be put.
 const WAITING_MAX: usize = 4;
+
+/// Rows that are merged before the user is asked whether to go on.
+const STEP_ROWS: u64 = 4_096;
 
 /// The number of the first row of a table.
 const FIRST_NUMBER: u64 = 1;
@@ -154,10 +171,9 @@ fn load_into(
         schema: Some(&schema),
         ..NewTable::of(engine)
     };
-    let is_in_order = schema.is_numbered() && schema.key_columns().is_empty();
     let (target, held) = match there {
         Some((table, held)) => (Target::of(table, &db)?, held),
-        None if keep.is_some() && is_in_order && new.is_bulk() => {
+        None if keep.is_some() && new.is_bulk() => {
             (Target::Load(new.load(&db, &input.table)?), Held::Nothing)
         }
         None => (Target::of(new.make(&db, &input.table)?, &db)?, Held::Nothing),
@@ -176,7 +192,9 @@ fn load_into(
         next_number,
         rows_read: 0,
         counts: Counts::default(),
-        complaints: Vec::new(),
+        complaints: Complaints::of(input),
+        runs: Vec::new(),
+        waiting: None,
         key: Vec::new(),
         value: Vec::new(),
     };
@@ -430,79 +448,6 @@ fn schema_of(input: &Input, file: &FileSource) -> Outcome<Schema> {
     builder.build().map_err(|error| Failure::Failed(error.to_string()))
 }
 
-/// Writes rows of a file as keys and values.
-struct Encoder {
-    format: Arc<RowFormat>,
-    /// The columns of the file that the table has.
-    wanted: Vec<usize>,
-    /// Their types.
-    kinds: Vec<Type>,
-    /// For each column of the table its place among those; none has no value for it.
-    slots: Vec<Option<usize>>,
-}
-
-/// Rows as bytes.
-#[derive(Default)]
-struct Encoded {
-    /// How many were read.
-    count: u64,
-    /// Whether they are told by their lines in the file; else by their numbers in the batch.
-    has_lines: bool,
-    /// Key and value of each, one behind the other.
-    bytes: Vec<u8>,
-    rows: Vec<EncodedRow>,
-    /// The lines of rows that cannot be written so, and why.
-    refused: Vec<(u64, String)>,
-}
-
-struct EncodedRow {
-    line: u64,
-    /// Where the key ends, and where the value does.
-    key_end: usize,
-    end: usize,
-}
-
-impl Encoder {
-    fn new(format: Arc<RowFormat>, file: &FileSource) -> Encoder {
-        let columns = format.schema().columns().iter();
-        let places =
-            columns.map(|column| file.columns().iter().position(|it| it.name == column.name));
-        let (mut wanted, mut slots) = (Vec::new(), Vec::new());
-        for place in places {
-            slots.push(place.map(|_| wanted.len()));
-            wanted.extend(place);
-        }
-        let kinds = wanted.iter().map(|place| file.columns()[*place].kind.clone()).collect();
-        Encoder { format, wanted, kinds, slots }
-    }
-
-    /// Writes the rows of a batch. Keys of numbered rows end in a zero.
-    fn encode(&self, batch: &Batch) -> Encoded {
-        let has_lines = batch.ids.is_some();
-        let mut encoded = Encoded { count: batch.len as u64, has_lines, ..Encoded::default() };
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        for row in 0..batch.len {
-            let line = match &batch.ids {
-                Some(ids) => u64::from_le_bytes(ids.get(row).try_into().expect("a line")),
-                None => row as u64 + 1,
-            };
-            let cell = |column: usize| match self.slots[column] {
-                Some(slot) => batch.columns[slot].cell(row, &self.kinds[slot]),
-                None => sapwood::schema::Cell::Null,
-            };
-            if let Err(error) = self.format.encode_cells(&cell, Some(0), &mut key, &mut value) {
-                encoded.refused.push((line, error.to_string()));
-                continue;
-            }
-            encoded.bytes.extend_from_slice(&key);
-            let key_end = encoded.bytes.len();
-            encoded.bytes.extend_from_slice(&value);
-            encoded.rows.push(EncodedRow { line, key_end, end: encoded.bytes.len() });
-        }
-        encoded
-    }
-}
-
 struct Loader<'a> {
     input: &'a Input,
     keyless: Keyless,
@@ -517,17 +462,24 @@ struct Loader<'a> {
     /// Of the file.
     rows_read: u64,
     counts: Counts,
-    /// Rows that are not as they should be: their lines, of which kind they are, and why.
-    complaints: Vec<(u64, &'static str, String)>,
+    complaints: Complaints,
+    /// Batches that wait until all are read.
+    runs: Vec<Run>,
+    /// The row of `key` and `value`, which goes into the checkpoint unless a later one takes its place.
+    waiting: Option<Place>,
     // Kept from row to row for their memory.
     key: Vec<u8>,
     value: Vec<u8>,
 }
 
 impl Loader<'_> {
-    /// Puts all rows in their order, while other threads read those behind them, and write them as bytes.
+    /// Takes all rows, while other threads read those behind them, and write them as bytes.
     fn take_all(&mut self, file: &FileSource, ui: &Ui) -> Outcome {
-        let encoder = Encoder::new(Arc::clone(&self.format), file);
+        let order = match self.target {
+            Target::Table(_) => Order::OfFile,
+            Target::Load(_) => Order::OfKeys,
+        };
+        let encoder = Encoder::new(Arc::clone(&self.format), file, order);
         let request =
             Request { columns: encoder.wanted.clone(), with_ids: true, ..Request::default() };
         let scan = file.scan(&request).map_err(Failure::Failed)?;
@@ -552,7 +504,7 @@ impl Loader<'_> {
             let streams: Vec<_> = streams.collect();
             let mut outcome = Ok(());
             for batch in InOrder::of(streams) {
-                outcome = self.take(&batch);
+                outcome = self.take(batch);
                 if outcome.is_err() || ui.interrupt.asked() {
                     break;
                 }
@@ -562,88 +514,170 @@ impl Loader<'_> {
             let reads: Vec<_> = reads.collect();
             let read = reads.into_iter().collect::<Result<(), _>>();
             outcome.and(read.map_err(Failure::Failed))
-        })
+        })?;
+        drop(scan);
+        let runs = mem::take(&mut self.runs);
+        if runs.is_empty() || ui.interrupt.asked() {
+            return Ok(());
+        }
+        let bar =
+            ui.progress("writing rows", runs.iter().map(|run| run.batch.rows.len() as u64).sum());
+        let merged = self.merge(runs, &mut || {
+            bar.inc(STEP_ROWS);
+            !ui.interrupt.asked()
+        });
+        bar.finish_and_clear();
+        merged
     }
 
-    fn take(&mut self, batch: &Encoded) -> Outcome {
-        let before = if batch.has_lines { 0 } else { self.rows_read };
+    fn take(&mut self, mut batch: Encoded) -> Outcome {
+        let (rows_before, first_number) = (self.rows_read, self.next_number);
         self.rows_read += batch.count;
-        let mut refused = batch.refused.iter().map(|(line, what)| (line + before, what)).peekable();
-        let mut begin = 0;
-        for &EncodedRow { line, key_end, end } in &batch.rows {
-            let line = line + before;
-            while let Some((before, what)) = refused.next_if(|(before, _)| *before < line) {
-                self.refuse(before, what.clone());
+        if let Target::Table(_) = self.target {
+            return self.put_all(&batch, rows_before);
+        }
+        self.next_number += batch.numbers;
+        for (place, what) in mem::take(&mut batch.refused) {
+            self.refuse(batch.place(place, rows_before), what);
+        }
+        self.counts.rows += batch.rows.len() as u64;
+        let run = Run { batch, rows_before, first_number };
+        match self.is_in_order() {
+            true => self.merge(vec![run], &mut || true),
+            false => {
+                self.runs.push(run.tight());
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the keys of rows are their numbers, which ascend.
+    fn is_in_order(&self) -> bool {
+        let schema = self.format.schema();
+        schema.is_numbered() && schema.key_columns().is_empty()
+    }
+
+    /// Loads the rows of runs in the order of their keys, as long as `goes_on` says so.
+    fn merge(&mut self, runs: Vec<Run>, goes_on: &mut dyn FnMut() -> bool) -> Outcome {
+        let mut merge = Merge::of(runs, encoder::number_bytes(&self.format));
+        let mut rows = 0;
+        while let Some(row) = merge.first() {
+            self.take_next(&row)?;
+            merge.pass();
+            rows += 1;
+            if rows % STEP_ROWS == 0 && !goes_on() {
+                return Ok(());
+            }
+        }
+        self.load_waiting()
+    }
+
+    /// Takes the next row in the order of keys; rows of a key come in the order of the file.
+    fn take_next(&mut self, row: &Row<'_>) -> Outcome {
+        let Row { place, key, number, value } = *row;
+        let duplicates = self.input.duplicates;
+        // Rows without a key are named by their numbers.
+        let is_again = self.waiting.is_some()
+            && !key.is_empty()
+            && self.key[..self.key.len() - encoder::number_bytes(&self.format)] == *key;
+        if is_again {
+            self.counts.duplicates += 1;
+            self.repeated(place, duplicates);
+        }
+        match duplicates {
+            Duplicates::First if is_again => return Ok(()),
+            Duplicates::Last if is_again => {}
+            _ => self.load_waiting()?,
+        }
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        number.iter().for_each(|number| number.encode_to(&mut self.key));
+        self.value.clear();
+        self.value.extend_from_slice(value);
+        self.waiting = Some(place);
+        Ok(())
+    }
+
+    /// Loads the row that waits, if one does.
+    fn load_waiting(&mut self) -> Outcome {
+        let Some(place) = self.waiting.take() else { return Ok(()) };
+        let Target::Load(load) = &mut self.target else {
+            unreachable!("rows that are put do not wait")
+        };
+        load.push(&self.key, &self.value).map_err(|error| self.stopped(place.line, &error))
+    }
+
+    /// Puts the rows of a batch.
+    fn put_all(&mut self, batch: &Encoded, rows_before: u64) -> Outcome {
+        let mut refused = batch.refused.iter().peekable();
+        for (row, &EncodedRow { place, key_end, end }) in batch.rows.iter().enumerate() {
+            while let Some((before, what)) = refused.next_if(|(before, _)| *before < place) {
+                self.refuse(batch.place(*before, rows_before), what.clone());
             }
             self.key.clear();
-            self.key.extend_from_slice(&batch.bytes[begin..key_end]);
+            self.key.extend_from_slice(&batch.bytes[batch.begin(row)..key_end]);
             self.value.clear();
             self.value.extend_from_slice(&batch.bytes[key_end..end]);
-            begin = end;
-            self.put(line)?;
+            self.put(batch.place(place, rows_before))?;
         }
-        for (line, what) in refused {
-            self.refuse(line, what.clone());
+        for (place, what) in refused {
+            self.refuse(batch.place(*place, rows_before), what.clone());
         }
         Ok(())
     }
 
     /// Puts the row that was encoded.
-    fn put(&mut self, line: u64) -> Outcome {
+    fn put(&mut self, place: Place) -> Outcome {
+        let Target::Table(rows) = &self.target else {
+            unreachable!("rows that are loaded go by keys")
+        };
         let duplicates = self.input.duplicates;
-        let next = &mut self.next_number;
-        let put = match &mut self.target {
-            Target::Table(rows) if self.format.schema().is_numbered() => {
+        let put = match self.format.schema().is_numbered() {
+            true => {
+                let next = &mut self.next_number;
                 let put = rows_table::put_numbered(rows, &mut self.key, &self.value, next);
                 *next += 1;
                 put
             }
-            Target::Table(rows) => rows_table::put(rows, &self.key, &self.value, duplicates),
-            Target::Load(load) => {
-                self.key.clear();
-                next.encode_to(&mut self.key);
-                *next += 1;
-                load.push(&self.key, &self.value).map(|()| Put::New)
-            }
+            false => rows_table::put(rows, &self.key, &self.value, duplicates),
         };
         match put {
             Ok(Put::New) => self.counts.rows += 1,
             Ok(Put::Again) => {
                 self.counts.rows += 1;
                 self.counts.duplicates += 1;
-                self.repeated(line, duplicates);
+                self.repeated(place, duplicates);
             }
             Err(error) => match rows_table::too_long(&error, &self.key, &self.value) {
-                Some(what) => self.refuse(line, what),
-                None => return Err(self.stopped(line, &error)),
+                Some(what) => self.refuse(place, what),
+                None => return Err(self.stopped(place.line, &error)),
             },
         }
         Ok(())
     }
 
-    fn repeated(&mut self, line: u64, duplicates: Duplicates) {
+    /// Complains of a row whose key, which is `key`, an earlier one has.
+    fn repeated(&mut self, place: Place, duplicates: Duplicates) {
         let outcome = match duplicates {
             Duplicates::First => "this row is left out",
             Duplicates::Last => "this row takes the place of the earlier one",
             Duplicates::All => return,
         };
-        if self.complaints.len() as u64 >= self.input.show_errors {
-            return;
-        }
-        let values = shown_list(&self.keys.decode(&self.key).unwrap_or_default());
         let before = match self.held {
             Held::Nothing => "came before",
             Held::Rows => "is in the table or came before",
         };
-        self.complaints.push((line, "repeated", format!("key {values} {before}; {outcome}")));
+        let (keys, key) = (&self.keys, &self.key);
+        self.complaints.note(place, Kind::Repeated, || {
+            let values = shown_list(&keys.decode(key).unwrap_or_default());
+            format!("key {values} {before}; {outcome}")
+        });
     }
 
-    fn refuse(&mut self, line: u64, what: String) {
+    fn refuse(&mut self, place: Place, what: String) {
         self.counts.rows += 1;
         self.counts.malformed += 1;
-        if (self.complaints.len() as u64) < self.input.show_errors {
-            self.complaints.push((line, "malformed", what));
-        }
+        self.complaints.note(place, Kind::Malformed, || what);
     }
 
     fn stopped(&self, line: u64, error: &sapwood::Error) -> Failure {
@@ -667,13 +701,11 @@ impl Loader<'_> {
         let (left_out, first) = file.left_out();
         self.counts.rows += left_out;
         self.counts.malformed += left_out;
-        let refused = first.into_iter().map(|(line, what)| (line, "malformed", what));
-        self.complaints.extend(refused);
-        self.complaints.sort_by_key(|(line, ..)| *line);
-        let shown = usize::try_from(self.input.show_errors).unwrap_or(usize::MAX);
-        for (line, kind, what) in self.complaints.iter().take(shown) {
-            stderr::line(format_args!("line {line}: {kind}: {what}"));
+        for (line, what) in first {
+            // Behind the rows of its line.
+            self.complaints.note(Place { line, row: u64::MAX }, Kind::Malformed, || what);
         }
+        self.complaints.say();
         if is_whole {
             let mut ways = vec!["more columns in --key"];
             if self.keyless == Keyless::Numbered {

@@ -18,6 +18,7 @@ mod flights;
 mod hash;
 mod ingest;
 mod inspect;
+mod keyed_loads;
 mod kills;
 mod ledger;
 mod query;

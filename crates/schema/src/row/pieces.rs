@@ -74,11 +74,7 @@ impl RowFormat {
         let format = &self.versions[version];
         let texts = Texts::of(value, format.ends, format.texts).ok()?;
         lens.extend([1, format.nulls as u32]);
-        for (place, kind) in format.places.iter().zip(&format.kinds) {
-            if let Place::Fixed { .. } = place {
-                lens.push(kind.width().expect("it is fixed") as u32);
-            }
-        }
+        lens.extend_from_slice(&format.widths);
         lens.push((texts.begin - format.ends) as u32);
         let mut begin = 0;
         for text in 0..format.texts {

@@ -84,7 +84,39 @@ pub(super) fn to_planes(values: &[u8], width: usize, planes: &mut Vec<u8>) {
     }
 }
 
-/// The reverse.
+/// Takes the next bytes of each entry, so many from where it begins, as [`to_planes`] has them.
+pub(super) fn take_planes(bytes: &[u8], begins: &mut [usize], width: usize, planes: &mut Vec<u8>) {
+    fn take<const W: usize>(bytes: &[u8], begins: &mut [usize], planes: &mut Vec<u8>) {
+        planes.clear();
+        planes.resize(begins.len() * W, 0);
+        let mut parts = planes.chunks_exact_mut(begins.len());
+        let mut planes: [&mut [u8]; W] = std::array::from_fn(|_| parts.next().expect("a plane"));
+        for (at, begin) in begins.iter_mut().enumerate() {
+            let value = bytes[*begin..].first_chunk::<W>().expect("the entry is as long");
+            for (plane, byte) in planes.iter_mut().zip(value) {
+                plane[at] = *byte;
+            }
+            *begin += W;
+        }
+    }
+    match width {
+        1 => take::<1>(bytes, begins, planes),
+        2 => take::<2>(bytes, begins, planes),
+        4 => take::<4>(bytes, begins, planes),
+        8 => take::<8>(bytes, begins, planes),
+        16 => take::<16>(bytes, begins, planes),
+        _ => {
+            let mut values = Vec::with_capacity(begins.len() * width);
+            for begin in begins {
+                values.extend_from_slice(&bytes[*begin..*begin + width]);
+                *begin += width;
+            }
+            to_planes(&values, width, planes);
+        }
+    }
+}
+
+/// The reverse of [`to_planes`].
 pub(super) fn from_planes(planes: Vec<u8>, width: usize) -> Vec<u8> {
     fn interleave<const W: usize>(planes: &[u8]) -> Vec<u8> {
         let count = planes.len() / W;
@@ -121,6 +153,24 @@ mod tests {
             let mut planes = Vec::new();
             to_planes(&values, width, &mut planes);
             prop_assert_eq!(from_planes(planes, width), values);
+        }
+
+        #[test]
+        fn planes_of_entries_are_those_of_their_values(width in 0_usize..20, count in 1_usize..50, seed: u64) {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let (mut bytes, mut begins, mut values) = (Vec::new(), Vec::new(), Vec::new());
+            for _ in 0..count {
+                bytes.extend((0..random.usize(0..5)).map(|_| 0xFF));
+                begins.push(bytes.len());
+                bytes.extend((0..width).map(|_| random.u8(..)));
+                values.extend_from_slice(&bytes[begins[begins.len() - 1]..]);
+            }
+            let ends: Vec<usize> = begins.iter().map(|begin| begin + width).collect();
+            let (mut planes, mut expected) = (Vec::new(), Vec::new());
+            take_planes(&bytes, &mut begins, width, &mut planes);
+            to_planes(&values, width, &mut expected);
+            prop_assert_eq!(planes, expected);
+            prop_assert_eq!(begins, ends);
         }
 
         #[test]

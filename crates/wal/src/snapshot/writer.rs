@@ -7,7 +7,7 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 
 use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, File, checksum};
 
-use super::streams::{Stream, push, to_planes};
+use super::streams::{Stream, push, take_planes, to_planes};
 use super::{BLOCK, END_BYTES, ENTRIES_MAX, INDEX, Identity, MAGIC, PREFIX_BYTES, WHOLE};
 use crate::error::{Error, Result};
 use crate::pace::Pace;
@@ -51,6 +51,8 @@ struct Entries {
     whole: Vec<[u32; 2]>,
     /// Of each the lengths of its pieces, if all so far are of one layout.
     lens: Vec<u32>,
+    /// For each piece the bits in which its lengths differ from that of the first entry.
+    varying: Vec<u32>,
     layout: Option<Layout>,
     first_key: usize,
 }
@@ -66,10 +68,17 @@ impl Entries {
         if is_first {
             self.layout = layout;
             self.first_key = key.len();
+            self.varying.resize(self.lens.len(), 0);
         }
         if layout.is_none() || layout != self.layout {
             self.layout = None;
             self.lens.clear();
+        } else {
+            let (before, lens) = self.lens.split_at(begin);
+            let first = if is_first { lens } else { before };
+            for ((varying, len), first) in self.varying.iter_mut().zip(lens).zip(first) {
+                *varying |= len ^ first;
+            }
         }
         debug_assert!(
             self.layout.is_none()
@@ -91,7 +100,24 @@ impl Entries {
         self.bytes.clear();
         self.whole.clear();
         self.lens.clear();
+        self.varying.clear();
         self.layout = None;
+    }
+
+    /// The lengths of all pieces, and which pieces have one length in all entries.
+    fn pieces(&self) -> (&[u32], Layout, Vec<bool>) {
+        match self.layout {
+            Some(layout) => (&self.lens, layout, self.varying.iter().map(|it| *it == 0).collect()),
+            None => {
+                let layout = Layout { number: WHOLE, key_pieces: 1 };
+                let is_fixed = |piece: usize| {
+                    let mut lens = self.whole.iter().map(|lens| lens[piece]);
+                    let first = lens.next();
+                    lens.all(|len| Some(len) == first)
+                };
+                (self.whole.as_flattened(), layout, vec![is_fixed(0), is_fixed(1)])
+            }
+        }
     }
 }
 
@@ -242,11 +268,8 @@ impl<'d> Writer<'d> {
     /// Writes entries, of which there are some, as a block.
     fn write_block(&mut self, of: &Entries) -> Result<()> {
         let entries = of.whole.len();
-        let (lens, layout): (&[u32], _) = match of.layout {
-            Some(layout) => (&of.lens, layout),
-            None => (of.whole.as_flattened(), Layout { number: WHOLE, key_pieces: 1 }),
-        };
-        let pieces = lens.len() / entries;
+        let (lens, layout, is_fixed) = of.pieces();
+        let pieces = is_fixed.len();
         let Writer { head, body, values, planes, .. } = self;
         head.clear();
         body.clear();
@@ -262,21 +285,16 @@ impl<'d> Writer<'d> {
             self.key_bytes += u64::from(*key);
             self.value_bytes += u64::from(*value);
         }
-        for piece in 0..pieces {
-            let lens_of_it = lens[piece..].iter().step_by(pieces);
-            let width = lens[piece] as usize;
-            let is_fixed = lens_of_it.clone().all(|&len| len as usize == width);
-            values.clear();
+        for (piece, is_fixed) in is_fixed.into_iter().enumerate() {
             if is_fixed {
-                for begin in &mut begins {
-                    values.extend_from_slice(&of.bytes[*begin..*begin + width]);
-                    *begin += width;
-                }
+                let width = lens[piece] as usize;
+                take_planes(&of.bytes, &mut begins, width, planes);
                 push(width as u64 + 1, head);
-                to_planes(values, width, planes);
                 Stream::pack(planes, body).encode(head);
                 continue;
             }
+            let lens_of_it = lens[piece..].iter().step_by(pieces);
+            values.clear();
             let most = lens_of_it.clone().max().copied().unwrap_or_default();
             let lens_width = match most {
                 ..=0xFF => 1,

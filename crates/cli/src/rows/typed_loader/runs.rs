@@ -1,0 +1,200 @@
+//! Batches of rows in the order of their keys, merged.
+//!
+//! The merge reads each run from its beginning to its end, and gives its memory back there. The run whose row is
+//! next is on top of a heap: where the file is nearly in order, it stays there for many rows.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
+use sapwood::key;
+
+use super::encoder::{Encoded, Place};
+
+/// The first bytes of a key, as a number: where those of two keys differ, it orders them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Prefix(u128);
+
+impl Prefix {
+    #[inline]
+    pub(super) fn of(key: &[u8]) -> Prefix {
+        let whole = key.first_chunk::<16>().copied();
+        Prefix(u128::from_be_bytes(whole.unwrap_or_else(|| {
+            let mut bytes = [0; 16];
+            bytes[..key.len()].copy_from_slice(key);
+            bytes
+        })))
+    }
+}
+
+/// A batch whose rows are in the order of their keys.
+pub(super) struct Run {
+    pub(super) batch: Encoded,
+    /// Rows of the file before it.
+    pub(super) rows_before: u64,
+    /// The number that the first of its rows takes.
+    pub(super) first_number: u64,
+}
+
+impl Run {
+    /// The same in no more memory than it needs.
+    pub(super) fn tight(mut self) -> Run {
+        self.batch.bytes.shrink_to_fit();
+        self.batch.rows.shrink_to_fit();
+        self
+    }
+}
+
+/// A row of a run.
+pub(super) struct Row<'r> {
+    /// In the file.
+    pub(super) place: Place,
+    /// Without the number.
+    pub(super) key: &'r [u8],
+    /// Where rows are numbered.
+    pub(super) number: Option<u64>,
+    pub(super) value: &'r [u8],
+}
+
+/// The rows of runs in the order of their keys; those of a key in the order of their runs.
+pub(super) struct Merge {
+    heads: BinaryHeap<Head>,
+}
+
+/// A run, and which of its rows is next.
+struct Head {
+    prefix: Prefix,
+    /// Its place among the runs.
+    number: usize,
+    run: Box<Run>,
+    row: usize,
+    number_bytes: usize,
+}
+
+impl Merge {
+    /// Merges runs in the order of the file. So many bytes at the end of each key are a number.
+    pub(super) fn of(runs: Vec<Run>, number_bytes: usize) -> Merge {
+        let runs = runs.into_iter().filter(|run| !run.batch.rows.is_empty()).enumerate();
+        let heads = runs.map(|(number, run)| {
+            let (prefix, run) = (Prefix(0), Box::new(run));
+            let mut head = Head { prefix, number, run, row: 0, number_bytes };
+            head.prefix = Prefix::of(head.key());
+            head
+        });
+        Merge { heads: heads.collect() }
+    }
+
+    /// The next row.
+    pub(super) fn first(&self) -> Option<Row<'_>> {
+        self.heads.peek().map(Head::first)
+    }
+
+    /// Goes on behind the next row, if there is one.
+    pub(super) fn pass(&mut self) {
+        let Some(mut head) = self.heads.peek_mut() else { return };
+        head.row += 1;
+        if head.row < head.run.batch.rows.len() {
+            head.prefix = Prefix::of(head.key());
+        } else {
+            PeekMut::pop(head);
+        }
+    }
+}
+
+impl Head {
+    /// The key of the next row.
+    fn key(&self) -> &[u8] {
+        let batch = &self.run.batch;
+        &batch.bytes[batch.begin(self.row)..batch.rows[self.row].key_end - self.number_bytes]
+    }
+
+    fn first(&self) -> Row<'_> {
+        let Run { batch, rows_before, first_number } = &*self.run;
+        let row = &batch.rows[self.row];
+        let number = (self.number_bytes > 0).then(|| {
+            let bytes = &batch.bytes[row.key_end - self.number_bytes..row.key_end];
+            first_number + key::decode::<u64>(bytes).expect("it was written as one")
+        });
+        Row {
+            place: batch.place(row.place, *rows_before),
+            key: self.key(),
+            number,
+            value: &batch.bytes[row.key_end..row.end],
+        }
+    }
+}
+
+/// The next row is the greatest.
+impl Ord for Head {
+    fn cmp(&self, other: &Head) -> Ordering {
+        let by_prefix = other.prefix.cmp(&self.prefix);
+        let by_key = || other.key().cmp(self.key());
+        by_prefix.then_with(by_key).then_with(|| other.number.cmp(&self.number))
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Head) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Head) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Head {}
+
+#[cfg(test)]
+mod tests {
+    use sapwood::key::KeyEncode;
+
+    use super::*;
+
+    /// Keys of few different bytes, so that some are the beginning of others, and equal in all that prefixes have.
+    fn draw(random: &mut fastrand::Rng) -> Vec<u8> {
+        let alike = random.usize(0..18);
+        let mut key = vec![0; alike];
+        key.extend((0..random.usize(1..4)).map(|_| random.choice([0, 1, 0xFF]).expect("some")));
+        key
+    }
+
+    #[test]
+    fn runs_are_merged_by_key_and_those_of_a_key_by_place() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for number_bytes in [0, size_of::<u64>()] {
+            let (mut runs, mut expected, mut rows_before) = (Vec::new(), Vec::new(), 0);
+            for _ in 0..60 {
+                let count = random.u64(0..40);
+                let mut batch = Encoded { count, numbers: count, ..Encoded::default() };
+                for row in 0..count {
+                    let mut key = draw(&mut random);
+                    let place = Place { line: row + 1, row };
+                    let number = rows_before + row;
+                    let value = number.to_le_bytes();
+                    expected.push((key.clone(), number, number_bytes > 0));
+                    if number_bytes > 0 {
+                        row.encode_to(&mut key);
+                    }
+                    batch.push(place, &key, &value);
+                }
+                let batch = batch.sorted(number_bytes);
+                runs.push(Run { batch, rows_before, first_number: rows_before }.tight());
+                rows_before += count;
+            }
+            // By the number behind the key.
+            expected.sort();
+            let mut merge = Merge::of(runs, number_bytes);
+            for (key, number, is_numbered) in expected {
+                let row = merge.first().expect("a row is left");
+                assert_eq!((row.key, row.number), (&key[..], is_numbered.then_some(number)));
+                assert_eq!(row.value, number.to_le_bytes());
+                assert_eq!(row.place, Place { line: number + 1, row: number });
+                merge.pass();
+            }
+            assert!(merge.first().is_none());
+        }
+    }
+}
