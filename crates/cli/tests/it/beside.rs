@@ -47,7 +47,7 @@ fn read_beside_a_writer(engine: &str) {
     let directory = text(&directory);
     let file = text(&file);
     stdout_of(&[
-        "load", &file, "--key", "id", "--engine", engine, "--dir", directory, "--table", "t", "-q",
+        "load", file, "--key", "id", "--engine", engine, "--dir", directory, "--table", "t", "-q",
     ]);
     let sql =
         |statement: &str| stdout_of(&["sql", statement, "--dir", directory, "--mode", "csv", "-q"]);
