@@ -13,7 +13,7 @@
 //! in it. That of another database is not: its commits are in the log of that.
 //!
 //! A table comes into being when its `options` are there, as the last step of making it, and ends
-//! when they are gone, as the first step of dropping it. A folder without them is what a crash
+//! when they have another name, as the first step of dropping it. A folder without them is what a crash
 //! between those steps left, and is cleared when a table of that name is made.
 
 use std::collections::BTreeMap;
@@ -34,6 +34,8 @@ use crate::{Error, HashTableOptions, Result};
 const OPTIONS: &str = "options";
 /// The same, while it is written.
 const OPTIONS_NEW: &str = "options.new";
+/// The same, of a table that ends: all its files are there as long as this is.
+const OPTIONS_DROPPED: &str = "options.dropped";
 
 /// The folder of the log.
 pub(crate) const LOG: &str = "log";
@@ -376,15 +378,17 @@ impl Directory {
         }
     }
 
-    /// Ends a table that is not open, and removes what lies in its folder.
+    /// Ends a table that is not open, and removes what lies in its folder: once it is sure that the table has ended.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
         self.expect_writable()?;
         let Folder { disk, path } = self.folder(name)?;
-        let removed = match disk.remove(OPTIONS) {
+        let or_gone = |done: io::Result<()>| match done {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
         };
-        removed
+        or_gone(disk.rename(OPTIONS, OPTIONS_DROPPED))
+            .and_then(|()| disk.sync())
+            .and_then(|()| or_gone(disk.remove(OPTIONS_DROPPED)))
             .and_then(|()| disk.sync())
             .map_err(|cause| Error::directory(&path.join(OPTIONS), "removed", &cause))?;
         self.clear(&of_table(name))
@@ -392,7 +396,7 @@ impl Directory {
 
     /// Lets the name of a table last that a crash, or a sync that failed, may have left in doubt: a later sync alone says
     /// nothing about it.
-    pub(crate) fn name_again(&self, name: &str) -> Result<()> {
+    pub(crate) fn settle_name(&self, name: &str) -> Result<()> {
         let folder = self.folder(name)?;
         match folder.read_options() {
             Ok(options) => folder.write_options(&options),
@@ -401,12 +405,17 @@ impl Directory {
         }
     }
 
-    /// Takes away what is left of a table whose options are gone, so that no crash brings them back.
-    pub(crate) fn remove_again(&self, name: &str) -> Result<()> {
-        self.clear(&of_table(name))?;
-        // A folder that is new and empty decides the name, and lasts.
-        drop(self.folder(name)?);
-        self.clear(&of_table(name))
+    /// Lets the end of a table last that a crash, or a sync that failed, may have left in doubt. Its files stay: the table
+    /// may be there again if a crash comes meanwhile.
+    pub(crate) fn settle_removal(&self, name: &str) -> Result<()> {
+        if !self.folders.has_file(&of_table(name), OPTIONS_DROPPED) {
+            return Ok(());
+        }
+        let Folder { disk, path } = self.folder(name)?;
+        disk.rename(OPTIONS_DROPPED, OPTIONS)
+            .and_then(|()| disk.rename(OPTIONS, OPTIONS_DROPPED))
+            .and_then(|()| disk.sync())
+            .map_err(|cause| Error::directory(&path.join(OPTIONS), "removed", &cause))
     }
 
     /// When a file of a table's folder was written last, where the system knows.

@@ -208,7 +208,7 @@ pub(crate) fn stream(
     let scan = source.scan(&plan.request).map_err(Error::source)?;
     let threads = threads.min(scan.threads_max());
     let is_done = AtomicBool::new(false);
-    let work = || -> Result<()> {
+    let work = || -> Option<(u64, Error)> {
         let mut failed = None;
         let worked = scan.work(&mut |number, batch| {
             let shown = || -> Result<()> {
@@ -236,28 +236,32 @@ pub(crate) fn stream(
             match shown() {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {
-                    is_done.store(true, Ordering::Relaxed);
-                    failed = Some(error);
+                    failed = Some((number, error));
                     ControlFlow::Break(())
                 }
             }
         });
-        match failed {
-            Some(error) => Err(error),
-            None => worked.map_err(|what| {
-                is_done.store(true, Ordering::Relaxed);
-                Error::source(what)
-            }),
+        if let (Err(what), None) = (worked, &failed) {
+            failed = Some((u64::MAX, Error::source(what)));
         }
+        if failed.is_some() {
+            is_done.store(true, Ordering::Relaxed);
+        }
+        failed
     };
-    std::thread::scope(|scope| {
+    let failed: Vec<_> = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let own = work();
-        others.into_iter().fold(own, |done, other| match other.join() {
-            Ok(other) => done.and(other),
+        let others = others.into_iter().map(|other| match other.join() {
+            Ok(failed) => failed,
             Err(panic) => std::panic::resume_unwind(panic),
-        })
-    })
+        });
+        std::iter::once(own).chain(others).collect()
+    });
+    match failed.into_iter().flatten().min_by_key(|(number, _)| *number) {
+        Some((_, error)) => Err(error),
+        None => Ok(()),
+    }
 }
 
 /// How many threads are worth their start.

@@ -247,13 +247,10 @@ pub(crate) fn too_long(error: &Error, key: &[u8], value: &[u8]) -> Option<String
 
 /// The same before it is put into an ordered table.
 pub(crate) fn too_long_to_order(key: &[u8], value: &[u8]) -> Option<String> {
-    match () {
-        () if key.len() > sapwood::KEY_BYTES_MAX => Some(long_key(key, sapwood::KEY_BYTES_MAX)),
-        () if value.len() > sapwood::VALUE_BYTES_MAX => {
-            Some(long_row(value, sapwood::VALUE_BYTES_MAX))
-        }
-        () => None,
+    if key.len() > sapwood::KEY_BYTES_MAX {
+        return Some(long_key(key, sapwood::KEY_BYTES_MAX));
     }
+    (value.len() > sapwood::VALUE_BYTES_MAX).then(|| long_row(value, sapwood::VALUE_BYTES_MAX))
 }
 
 fn long_key(key: &[u8], max: usize) -> String {

@@ -165,7 +165,7 @@ fn settle_hash(
     for (id, RecoveredHash { name, newest, state }) in recovered {
         if !there.remove(&*name) {
             // A crash, or a failure, came while it was dropped.
-            directory.remove_again(&name)?;
+            directory.settle_removal(&name)?;
             log.drop_hash(id)?;
             continue;
         }
@@ -188,8 +188,11 @@ fn settle_hash(
     }
     // Of a version that had no log, or of a crash or a failure while they were made.
     for name in there {
-        directory.name_again(&name)?;
-        tables.insert(name.as_str().into(), LoggedHash::Closed(log.create_hash(&name)?));
+        let table = match directory.settle_name(&name) {
+            Ok(()) => LoggedHash::Closed(log.create_hash(&name)?),
+            Err(error) => LoggedHash::Unrecovered(None, error),
+        };
+        tables.insert(name.as_str().into(), table);
     }
     Ok(tables)
 }

@@ -47,6 +47,7 @@ fn any_call_that_fails_is_told_and_loses_nothing() {
             }
         }
     });
+    // Of one seed alone there may be few.
     assert!(told.get() > 4, "only {} were told", told.get());
 }
 
@@ -181,7 +182,6 @@ fn run(seed: u64, faults: Faults, restarts: bool) -> Ran {
 
 /// After a step that failed: what there is can be read, and has the change or not.
 fn go_on(world: &mut World, failed: &str) {
-    eprintln!("HUNT failed {failed}");
     match world.contents() {
         Some(Ok(found)) => {
             if !world.is_about_tables {
