@@ -4,7 +4,7 @@
 //! as bytes. Where the table is there already, its columns have the types.
 //!
 //! ```text
-//! new ordered table of a directory
+//! new ordered table of a directory, without a memory budget
 //!   rows are named by numbers   threads ── batches, in the order of the file ──> checkpoint
 //!   rows have keys              threads ── batches, each in the order of its keys ──> memory, merged ──> checkpoint
 //! other tables                  threads ── batches, in the order of the file ──> puts

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sapwood::{Compute, DbOptions};
+use sapwood::{Compute, DbOptions, Durability};
 
 use super::*;
 
@@ -196,7 +196,9 @@ fn a_lazy_writer_changes_what_it_needs() {
 fn the_log_hears_of_changes_alone() {
     let (mut rng, path) = (Rng::with_seed(1), directory());
     let mut all = stored_table(&path, &mut rng);
-    let db = Db::open_with(path.path(), DbOptions::default().lazy()).expect("it opens");
+    // No sync comes meanwhile, which would end a sector of the log.
+    let options = DbOptions::default().lazy().durability(Durability::Buffered);
+    let db = Db::open_with(path.path(), options).expect("it opens");
     let table = ordered(&db);
     let unsaved = || db.stats().log.expect("it has a log").unsaved_bytes;
     let before = unsaved();
@@ -206,10 +208,8 @@ fn the_log_hears_of_changes_alone() {
     assert!(stats.reserved_bytes > 0, "the neighbours are in memory");
     table.first().expect("read");
     expect_all(&table, &all);
-    assert!(all.len() > 1_000, "its block is larger than sectors");
     let heard = unsaved() - before;
-    // A sync meanwhile ends a sector.
-    assert!((8..=2 * 512).contains(&heard), "{heard}");
+    assert!((8..100).contains(&heard), "{heard}");
 }
 
 /// Each thread has keys of its own, and finds them as it left them, whatever others bring into memory meanwhile.
