@@ -28,22 +28,29 @@ fn table(folder: &TempDir, name: &str) -> PathBuf {
     folder.path().join("tables").join(name)
 }
 
-/// The file that makes a folder a table cannot be removed, nor read: a folder is in its place.
+/// The file that makes a folder a table can be neither read nor given the name of one that is dropped: folders are
+/// in the place of both.
 struct Obstacle {
     file: PathBuf,
     kept: PathBuf,
+    dropped: PathBuf,
 }
 
 impl Obstacle {
     fn new(table: &Path) -> Obstacle {
-        let (file, kept) = (table.join("options"), table.join("kept"));
+        let [file, kept, dropped] =
+            ["options", "kept", "options.dropped"].map(|name| table.join(name));
         fs::rename(&file, &kept).expect("the table is there");
-        fs::create_dir_all(file.join("full")).expect("a folder");
-        Obstacle { file, kept }
+        for folder in [&file, &dropped] {
+            fs::create_dir_all(folder.join("full")).expect("a folder");
+        }
+        Obstacle { file, kept, dropped }
     }
 
     fn remove(self) {
-        fs::remove_dir_all(&self.file).expect("the folder");
+        for folder in [&self.file, &self.dropped] {
+            fs::remove_dir_all(folder).expect("the folder");
+        }
         fs::rename(self.kept, self.file).expect("the file");
     }
 }
