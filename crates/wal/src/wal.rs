@@ -611,7 +611,7 @@ impl Wal {
     fn write_checkpoint(
         &self,
         current: &mut Current,
-        mut load: Option<(TableId, &mut Tell<'_>)>,
+        load: Option<(TableId, &mut Tell<'_>)>,
     ) -> Result<Checkpoint> {
         self.appender.check()?;
         let (position, next_table, tables) = {
@@ -622,6 +622,37 @@ impl Wal {
         let number = current.next_number;
         // Whatever becomes of it, its files may be there.
         current.next_number += 1;
+        let is_load = load.is_some();
+        let written = self.write_snapshots(number, tables, load);
+        if written.is_err() && is_load {
+            self.give_up_snapshots(number);
+        }
+        let Written { tables: saved, entries, bytes, durable } = written?;
+        let manifest = Manifest {
+            log: self.options.id,
+            checkpoint: number,
+            start: LogStart { lsn, part, durable },
+            next_table,
+            tables: saved,
+        };
+        manifest.write(&*self.disk)?;
+        self.known[0].store(lsn, Ordering::Relaxed);
+        self.known[1].store(bytes, Ordering::Relaxed);
+        current.manifest = manifest;
+        current.snapshot_bytes = bytes;
+        let log = &self.appender.log;
+        log.forget_before(part).map_err(|cause| Error::io("remove old parts", &cause))?;
+        remove_snapshots_but(&*self.disk, number)?;
+        Ok(Checkpoint { number, entries, bytes })
+    }
+
+    /// Writes the snapshots of a checkpoint, and lets the log last as far as they are.
+    fn write_snapshots(
+        &self,
+        number: u64,
+        tables: BTreeMap<TableId, OpenTable>,
+        mut load: Option<(TableId, &mut Tell<'_>)>,
+    ) -> Result<Written> {
         let (mut entries, mut bytes) = (0, 0);
         let mut saved = Vec::with_capacity(tables.len());
         for (id, open) in tables {
@@ -649,23 +680,31 @@ impl Wal {
         self.appender.apart(|| ())?;
         let durable = self.appender.log.position().0;
         self.sync_to(durable)?;
-        let manifest = Manifest {
-            log: self.options.id,
-            checkpoint: number,
-            start: LogStart { lsn, part, durable },
-            next_table,
-            tables: saved,
-        };
-        manifest.write(&*self.disk)?;
-        self.known[0].store(lsn, Ordering::Relaxed);
-        self.known[1].store(bytes, Ordering::Relaxed);
-        current.manifest = manifest;
-        current.snapshot_bytes = bytes;
-        let log = &self.appender.log;
-        log.forget_before(part).map_err(|cause| Error::io("remove old parts", &cause))?;
-        remove_snapshots_but(&*self.disk, number)?;
-        Ok(Checkpoint { number, entries, bytes })
+        Ok(Written { tables: saved, entries, bytes, durable })
     }
+
+    /// Removes the snapshots of a checkpoint that no manifest has. Where that fails, they stay until the log is opened.
+    fn give_up_snapshots(&self, number: u64) {
+        let remove = || {
+            for name in self.disk.list()? {
+                if snapshot::checkpoint_of(&name) == Some(number) {
+                    self.disk.remove(&name)?;
+                }
+            }
+            // No file may have the number from here on.
+            self.disk.sync()
+        };
+        let _left: io::Result<()> = remove();
+    }
+}
+
+/// What a checkpoint has before its manifest is written.
+struct Written {
+    tables: Vec<manifest::Table>,
+    entries: u64,
+    bytes: u64,
+    /// Up to where the log lasts.
+    durable: Lsn,
 }
 
 /// What there is of a log without a manifest, if that has records.

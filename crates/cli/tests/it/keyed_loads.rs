@@ -264,10 +264,12 @@ fn left(folder: &Path) -> (Vec<String>, Option<String>) {
     if !directory.exists() {
         return (Vec::new(), None);
     }
-    let mut names: Vec<String> = fs::read_dir(directory.join("tables"))
-        .expect("a folder")
-        .map(|entry| entry.expect("a file").path().display().to_string())
-        .collect();
+    let list = |folder: &str| {
+        let entries = fs::read_dir(directory.join(folder)).expect("a folder");
+        entries.map(|entry| entry.expect("a file").path().display().to_string())
+    };
+    let mut names: Vec<String> = list("tables").collect();
+    names.extend(list("log").filter(|name| name.contains("snapshot-")));
     names.sort();
     let shown = stdout_of(&[
         "sql",

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use sapwood_disk::log::Durability;
 use sapwood_disk::{Disk, Faults, SimDisk, SyncFault};
 use sapwood_testkit::case;
-use sapwood_wal::Result;
+use sapwood_wal::{Error, Result};
 
 use crate::world::{Tables, World};
 
@@ -215,6 +215,45 @@ fn numbers_of_failed_checkpoints_are_not_used_again() {
     assert!(left.iter().any(|name| name.starts_with("snapshot-0000000000000001-")), "{left:?}");
     let world = World::open(&disk, Durability::Buffered).expect("opened");
     assert_eq!(world.wal.checkpoint().expect("written").number, 2);
+}
+
+/// Neither of the table that is loaded nor of those beside it; the checkpoint before stays, and numbers go on.
+#[test]
+fn a_load_that_fails_leaves_no_snapshot() {
+    let disk = SimDisk::new();
+    let mut world = World::create(&disk, Durability::Buffered).expect("made");
+    world.make_table("a").expect("made");
+    world.table("a").put(b"1", b"one");
+    world.make_table("loaded").expect("made");
+    world.make_table("z").expect("made");
+    let id = world.tables["loaded"].0;
+    assert_eq!(world.wal.checkpoint().expect("written").number, 1);
+    let snapshots = |disk: &SimDisk| {
+        let mut names = disk.list().expect("names");
+        names.retain(|name| name.starts_with("snapshot-"));
+        names.sort();
+        names
+    };
+    let as_it_was = snapshots(&disk);
+    assert_eq!(as_it_was.len(), 3, "{as_it_was:?}");
+    let all = [0_u8; 100].map(|_| vec![7; 10_000]);
+    let load = |given_up: bool| {
+        let tell = |entry: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>| {
+            (0_u8..).zip(&all).try_for_each(|(key, value)| entry(&[key], value))?;
+            match given_up {
+                true => Err(Error::Contents { why: "given up".to_owned() }),
+                false => Ok(()),
+            }
+        };
+        world.wal.load(id, tell, |_| panic!("it was not loaded"))
+    };
+    assert!(matches!(load(true), Err(Error::Contents { .. })));
+    assert_eq!(snapshots(&disk), as_it_was, "given up");
+    disk.set_faults(Faults::new().space(disk.file_bytes() + 4096));
+    assert!(matches!(load(false), Err(Error::Io { .. })));
+    disk.set_faults(Faults::new());
+    assert_eq!(snapshots(&disk), as_it_was, "a full disk");
+    assert_eq!(world.wal.checkpoint().expect("written").number, 4);
 }
 
 /// Behind a change that the log could not take there is none.
