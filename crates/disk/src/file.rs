@@ -31,7 +31,8 @@ const PROBE_NAME: &str = ".probe";
 /// persistent though the system does not know.
 const FORCE_DAX: &str = "SAPWOOD_FORCE_DAX";
 
-/// A folder of real files, read and written past the page cache where the filesystem allows.
+/// A folder of real files, read and written past the page cache where the filesystem allows; through it where the folder
+/// is open to be read only.
 #[derive(Debug)]
 pub struct FileDisk {
     folder: Arc<Folder>,
@@ -102,7 +103,8 @@ impl FileDisk {
 
     /// Opens the folder at `path`, which must be there, to read it: nothing in it is made, written
     /// or removed, so that leave to read is enough. It is locked against [`FileDisk::open`], and
-    /// shared with others that only read.
+    /// shared with others that only read. Reads go through the page cache, where what one process read is there
+    /// for the next.
     ///
     /// A folder without a lock file was never opened to be written, or is a copy. It is not locked.
     ///
@@ -121,7 +123,7 @@ impl FileDisk {
         let path = fs::canonicalize(path).map_err(named)?;
         let names = fs::File::open(&path).map_err(named)?;
         let lock = lock(&path)?;
-        let mut folder = Folder {
+        let folder = Folder {
             path,
             names,
             _lock: lock,
@@ -130,7 +132,6 @@ impl FileDisk {
             access: Access::ReadOnly,
             dax: dax(),
         };
-        folder.direct = folder.reads_directly().map_err(named)?;
         Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
     }
 
@@ -237,25 +238,6 @@ impl Folder {
         }
         names.sort();
         Ok(names)
-    }
-
-    /// Whether a file that is there can be read directly; false where none has a block.
-    fn reads_directly(&self) -> io::Result<bool> {
-        if direct_flag() == 0 {
-            return Ok(false);
-        }
-        let mut block = Blocks::new(BLOCK_BYTES);
-        for name in self.list()? {
-            let mut options = fs::OpenOptions::new();
-            let opened = options.read(true).custom_flags(direct_flag()).open(self.path.join(name));
-            match opened.and_then(|file| file.read_exact_at(block.bytes_mut(), 0)) {
-                Ok(()) => return Ok(true),
-                Err(cause) if cause.kind() == io::ErrorKind::InvalidInput => return Ok(false),
-                // Too short to tell. What cannot be read says so when it is asked for.
-                Err(_) => {}
-            }
-        }
-        Ok(false)
     }
 }
 

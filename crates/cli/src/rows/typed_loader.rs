@@ -43,7 +43,7 @@ use crate::terminal::ui::Ui;
 
 use self::complaints::{Complaints, Kind};
 use self::encoder::{Encoded, EncodedRow, Encoder, Order, Place};
-use self::runs::{Merge, Row, Run};
+use self::runs::{Merge, Merged, Row, Run, Runs};
 
 /// Batches of rows of each thread that wait to be put.
 const WAITING_MAX: usize = 4;
@@ -137,17 +137,18 @@ fn load_into(
         }
         there => there,
     };
+    let mut widenings = Vec::new();
     let (file, schema, there) = match there {
         Some((table, held)) => {
-            let schema = table.schema().expect("it was asked for");
+            let before = table.schema().expect("it was asked for");
             // Fields of JSON may come late, and larger numbers anywhere.
-            let is_known = schema.columns().iter().all(|column| {
+            let is_known = before.columns().iter().all(|column| {
                 has(&file, &column.name) && !matches!(column.kind, Type::Int(16 | 32))
             });
             let file = if is_known { file } else { file.reopen()? };
-            fits(input, schema, &file)?;
-            let db = keep.as_ref().and_then(|keep| keep.filling.as_ref()).expect("it is kept").db();
-            let schema = widened(input, db, &table, &file, ui)?;
+            fits(input, before, &file)?;
+            let (schema, wider) = widened(input, before, &file)?;
+            widenings = wider;
             let file = file.again(&options_of_table(&options, &schema, &file))?;
             (file, schema, Some((table, held)))
         }
@@ -193,7 +194,7 @@ fn load_into(
         rows_read: 0,
         counts: Counts::default(),
         complaints: Complaints::of(input),
-        runs: Vec::new(),
+        runs: Runs::default(),
         waiting: None,
         key: Vec::new(),
         value: Vec::new(),
@@ -212,6 +213,10 @@ fn load_into(
     let is_wanted = counts.strictly(input).is_ok();
     let table = match target {
         Target::Table(Rows { table, transaction }) => {
+            if is_wanted {
+                // Not before: a load that fails leaves the table as it was.
+                widen(&db, &table, widenings, ui)?;
+            }
             transaction.filter(|_| is_wanted).map(Transaction::commit).transpose()?;
             Some(table)
         }
@@ -404,11 +409,17 @@ fn fits(input: &Input, schema: &Schema, file: &FileSource) -> Outcome {
     Ok(())
 }
 
-/// The schema of a table, after columns of whole numbers have become wide enough for those of the file.
-fn widened(input: &Input, db: &Db, table: &Table, file: &FileSource, ui: &Ui) -> Outcome<Schema> {
-    let schema = || table.schema().expect("rows are typed").clone();
-    let before = schema();
+/// A column whose type becomes wider, and both types.
+struct Widening {
+    column: String,
+    kind: Type,
+    wider: Type,
+}
+
+/// The schema of a table whose columns of whole numbers are wide enough for those of the file, and which are to become so.
+fn widened(input: &Input, before: &Schema, file: &FileSource) -> Outcome<(Schema, Vec<Widening>)> {
     let is_said = |name: &str| input.text.said().iter().any(|(column, _)| column == name);
+    let (mut schema, mut widenings) = (before.clone(), Vec::new());
     for (column, wider) in file.columns().iter().zip(file.stored_kinds()) {
         let Some(at) = before.find(&column.name) else { continue };
         let kind = &before.columns()[at].kind;
@@ -419,13 +430,23 @@ fn widened(input: &Input, db: &Db, table: &Table, file: &FileSource, ui: &Ui) ->
         {
             continue;
         }
-        db.widen_column(table.name(), &column.name, wider.clone())?;
-        let name = quoted(&column.name);
+        let next = schema.with_wider(&column.name, wider.clone());
+        schema = next.map_err(|error| Failure::Failed(error.to_string()))?;
+        widenings.push(Widening { column: column.name.clone(), kind: kind.clone(), wider });
+    }
+    Ok((schema, widenings))
+}
+
+/// Widens columns of a table.
+fn widen(db: &Db, table: &Table, widenings: Vec<Widening>, ui: &Ui) -> Outcome {
+    for Widening { column, kind, wider } in widenings {
+        db.widen_column(table.name(), &column, wider.clone())?;
         ui.notice(format_args!(
-            "column {name} of the table was {kind}, and is {wider} from now on"
+            "column {} of the table was {kind}, and is {wider} from now on",
+            quoted(&column)
         ));
     }
-    Ok(schema())
+    Ok(())
 }
 
 /// The schema of a new table: columns of the key always have values, and keep their type.
@@ -464,8 +485,8 @@ struct Loader<'a> {
     counts: Counts,
     complaints: Complaints,
     /// Batches that wait until all are read.
-    runs: Vec<Run>,
-    /// The row of `key` and `value`, which goes into the checkpoint unless a later one takes its place.
+    runs: Runs,
+    /// The row of `key` and `value`, which is passed on unless a later one takes its place.
     waiting: Option<Place>,
     // Kept from row to row for their memory.
     key: Vec<u8>,
@@ -504,7 +525,7 @@ impl Loader<'_> {
             let streams: Vec<_> = streams.collect();
             let mut outcome = Ok(());
             for batch in InOrder::of(streams) {
-                outcome = self.take(batch);
+                outcome = self.take(batch, ui);
                 if outcome.is_err() || ui.interrupt.asked() {
                     break;
                 }
@@ -516,13 +537,13 @@ impl Loader<'_> {
             outcome.and(read.map_err(Failure::Failed))
         })?;
         drop(scan);
-        let runs = mem::take(&mut self.runs);
+        let runs = self.runs.take();
         if runs.is_empty() || ui.interrupt.asked() {
             return Ok(());
         }
         let bar =
             ui.progress("writing rows", runs.iter().map(|run| run.batch.rows.len() as u64).sum());
-        let merged = self.merge(runs, &mut || {
+        let merged = self.merge(runs, None, &mut || {
             bar.inc(STEP_ROWS);
             !ui.interrupt.asked()
         });
@@ -530,7 +551,7 @@ impl Loader<'_> {
         merged
     }
 
-    fn take(&mut self, mut batch: Encoded) -> Outcome {
+    fn take(&mut self, mut batch: Encoded, ui: &Ui) -> Outcome {
         let (rows_before, first_number) = (self.rows_read, self.next_number);
         self.rows_read += batch.count;
         if let Target::Table(_) = self.target {
@@ -543,12 +564,24 @@ impl Loader<'_> {
         self.counts.rows += batch.rows.len() as u64;
         let run = Run { batch, rows_before, first_number };
         match self.is_in_order() {
-            true => self.merge(vec![run], &mut || true),
+            true => self.merge(vec![run], None, &mut || true),
             false => {
                 self.runs.push(run.tight());
-                Ok(())
+                match self.runs.are_due() && !self.format.schema().is_numbered() {
+                    true => self.leave_out_repeated(ui),
+                    false => Ok(()),
+                }
             }
         }
+    }
+
+    /// Merges the runs that wait, so that rows are gone in whose place others are.
+    fn leave_out_repeated(&mut self, ui: &Ui) -> Outcome {
+        let memory = self.runs.memory();
+        let (runs, mut merged) = (self.runs.take(), Merged::default());
+        self.merge(runs, Some(&mut merged), &mut || !ui.interrupt.asked())?;
+        self.runs.put_back(merged, memory);
+        Ok(())
     }
 
     /// Whether the keys of rows are their numbers, which ascend.
@@ -557,23 +590,28 @@ impl Loader<'_> {
         schema.is_numbered() && schema.key_columns().is_empty()
     }
 
-    /// Loads the rows of runs in the order of their keys, as long as `goes_on` says so.
-    fn merge(&mut self, runs: Vec<Run>, goes_on: &mut dyn FnMut() -> bool) -> Outcome {
+    /// Loads the rows of runs in the order of their keys, or takes them into `merged`, as long as `goes_on` says so.
+    fn merge(
+        &mut self,
+        runs: Vec<Run>,
+        mut merged: Option<&mut Merged>,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Outcome {
         let mut merge = Merge::of(runs, encoder::number_bytes(&self.format));
         let mut rows = 0;
         while let Some(row) = merge.first() {
-            self.take_next(&row)?;
+            self.take_next(&row, merged.as_deref_mut())?;
             merge.pass();
             rows += 1;
             if rows % STEP_ROWS == 0 && !goes_on() {
                 return Ok(());
             }
         }
-        self.load_waiting()
+        self.pass_on_waiting(merged)
     }
 
     /// Takes the next row in the order of keys; rows of a key come in the order of the file.
-    fn take_next(&mut self, row: &Row<'_>) -> Outcome {
+    fn take_next(&mut self, row: &Row<'_>, merged: Option<&mut Merged>) -> Outcome {
         let Row { place, key, number, value } = *row;
         let duplicates = self.input.duplicates;
         // Rows without a key are named by their numbers.
@@ -587,7 +625,7 @@ impl Loader<'_> {
         match duplicates {
             Duplicates::First if is_again => return Ok(()),
             Duplicates::Last if is_again => {}
-            _ => self.load_waiting()?,
+            _ => self.pass_on_waiting(merged)?,
         }
         self.key.clear();
         self.key.extend_from_slice(key);
@@ -598,9 +636,13 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Loads the row that waits, if one does.
-    fn load_waiting(&mut self) -> Outcome {
+    /// Loads the row that waits, if one does, or takes it into `merged`.
+    fn pass_on_waiting(&mut self, merged: Option<&mut Merged>) -> Outcome {
         let Some(place) = self.waiting.take() else { return Ok(()) };
+        if let Some(merged) = merged {
+            merged.push(place, &self.key, &self.value);
+            return Ok(());
+        }
         let Target::Load(load) = &mut self.target else {
             unreachable!("rows that are put do not wait")
         };

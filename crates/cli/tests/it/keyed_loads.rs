@@ -246,6 +246,69 @@ fn rows_of_one_line_and_of_files_of_columns_are_named_as_if_they_were_put() {
     });
 }
 
+/// So many rows of few keys that they are merged before all are read.
+#[test]
+fn rows_whose_place_others_take_do_not_stay_in_memory() {
+    let (rows, keys) = (400_000_u32, 1_000);
+    let mut random = fastrand::Rng::with_seed(5);
+    let padding = "x".repeat(230);
+    let mut csv = String::from("k,n,v\n");
+    let (mut first, mut last) = (BTreeMap::new(), BTreeMap::new());
+    for number in 0..rows {
+        let key = random.u32(0..keys);
+        first.entry(key).or_insert(number);
+        last.insert(key, number);
+        writeln!(csv, "{key},{number},{padding}").expect("text");
+    }
+    let folder = TempDir::new().expect("a directory for the test");
+    let folder = folder.path();
+    fs::write(folder.join("rows.csv"), csv).expect("a file for the test");
+    for (duplicates, expected) in [("first", first), ("last", last)] {
+        let args = ["--key", "k", "--duplicates", duplicates, "--show-errors", "3"];
+        let loaded = load(folder, "rows.csv", &args);
+        assert_eq!(loaded.code, Some(0), "{:?}", loaded.said);
+        let counts = [rows, 0, rows - keys, keys];
+        assert_eq!(loaded.counts, counts.map(Value::from));
+        assert_eq!(loaded.said.len(), 4, "{:?}", loaded.said);
+        let there = stdout_of(
+            &["sql", "select k, n from rows", "--dir"]
+                .into_iter()
+                .chain([folder.join("db").to_str().expect("UTF-8"), "--mode", "csv", "-q"])
+                .collect::<Vec<_>>(),
+        );
+        let expected = expected.iter().map(|(key, number)| format!("{key},{number}"));
+        assert!(there.lines().skip(1).eq(expected), "--duplicates {duplicates}");
+    }
+}
+
+/// Numbers that a column is too narrow for widen it only where the load succeeds.
+#[test]
+fn a_column_that_a_failed_load_would_have_widened_stays_as_it_was() {
+    for engine in ["ordered", "hash", "tree"] {
+        let folder = TempDir::new().expect("a directory for the test");
+        let folder = folder.path();
+        fs::write(folder.join("rows.csv"), "k,n\n1,1\n").expect("a file for the test");
+        fs::write(folder.join("wide.csv"), "k,n\n2,100000\n1,7\n").expect("a file for the test");
+        let args = ["--key", "k", "--engine", engine];
+        assert_eq!(load(folder, "rows.csv", &args).code, Some(0));
+        let described = || {
+            let directory = folder.join("db");
+            let directory = directory.to_str().expect("UTF-8");
+            let rows =
+                ["sql", "select * from rows order by k", "--dir", directory, "--mode", "csv", "-q"];
+            (stdout_of(&["tables", directory, "--json"]), stdout_of(&rows))
+        };
+        let as_it_was = described();
+        let add = ["load", "wide.csv", "--dir", "db", "-q"];
+        sapwood(&[&add[..], &["--strict"]].concat()).current_dir(folder).assert().failure();
+        assert_eq!(described(), as_it_was, "{engine}");
+        sapwood(&add).current_dir(folder).assert().success();
+        let (tables, rows) = described();
+        assert!(tables.contains("n:i32"), "{engine} {tables}");
+        assert_eq!(rows, "k,n\n1,7\n2,100000\n", "{engine}");
+    }
+}
+
 /// A file whose rows are in no order, and which LZ4 makes no smaller.
 #[cfg(unix)]
 fn write_large(folder: &Path, rows: u32) {

@@ -12,6 +12,8 @@ use crate::{CachedFile, Disk, Presence};
 
 /// Bytes that are read in one go.
 const WINDOW_BYTES: u64 = 256 << 10;
+/// The same at first: many a log has little, and a file that was made long before.
+const FIRST_BYTES: u64 = 4 << 10;
 
 /// What was found.
 pub(super) struct Read {
@@ -393,7 +395,8 @@ impl Window<'_> {
 
     #[cold]
     fn fill(&mut self, offset: u64, len: u64) -> io::Result<()> {
-        let bytes = len.max(WINDOW_BYTES).min(self.end - offset);
+        let ahead = (4 * self.bytes.len() as u64).clamp(FIRST_BYTES, WINDOW_BYTES);
+        let bytes = len.max(ahead).min(self.end - offset);
         self.bytes.resize(bytes as usize, 0);
         self.file.read_at(offset, &mut self.bytes)?;
         self.from = offset;

@@ -6,10 +6,11 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use std::mem;
 
 use sapwood::key;
 
-use super::encoder::{Encoded, Place};
+use super::encoder::{Encoded, EncodedRow, Place};
 
 /// The first bytes of a key, as a number: where those of two keys differ, it orders them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +43,74 @@ impl Run {
         self.batch.bytes.shrink_to_fit();
         self.batch.rows.shrink_to_fit();
         self
+    }
+
+    fn memory(&self) -> usize {
+        self.batch.bytes.capacity() + self.batch.rows.capacity() * size_of::<EncodedRow>()
+    }
+}
+
+/// Runs of less memory are not worth to be merged before all are there.
+const DUE_MIN: usize = 64 << 20;
+
+/// Runs that come of a merge have about so much.
+const MERGED_BYTES: usize = 4 << 20;
+
+/// Runs that wait until all are there, in the order of the file. Where rows have keys that others have, they are merged
+/// before, so that the memory is that of the rows which stay.
+#[derive(Default)]
+pub(super) struct Runs {
+    all: Vec<Run>,
+    memory: usize,
+    /// The memory from which on a merge is worth its while.
+    due: usize,
+}
+
+impl Runs {
+    pub(super) fn push(&mut self, run: Run) {
+        self.memory += run.memory();
+        self.all.push(run);
+    }
+
+    /// Whether to merge them now.
+    pub(super) fn are_due(&self) -> bool {
+        self.memory >= self.due.max(DUE_MIN)
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Run> {
+        self.memory = 0;
+        mem::take(&mut self.all)
+    }
+
+    /// Takes the rows that stayed of runs with so much memory. Where few were left out, the next merge is later.
+    pub(super) fn put_back(&mut self, merged: Merged, memory_before: usize) {
+        for run in merged.runs {
+            self.push(run.tight());
+        }
+        let factor = if self.memory <= memory_before / 2 { 2 } else { 8 };
+        self.due = factor * self.memory;
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.memory
+    }
+}
+
+/// Rows of a merge, in the order of their keys, as runs.
+#[derive(Default)]
+pub(super) struct Merged {
+    runs: Vec<Run>,
+}
+
+impl Merged {
+    pub(super) fn push(&mut self, place: Place, key: &[u8], value: &[u8]) {
+        let is_full = |run: &Run| run.batch.bytes.len() >= MERGED_BYTES;
+        if self.runs.last().is_none_or(is_full) {
+            // Places are those in the file.
+            let batch = Encoded { has_lines: true, ..Encoded::default() };
+            self.runs.push(Run { batch, rows_before: 0, first_number: 0 });
+        }
+        self.runs.last_mut().expect("it is there").batch.push(place, key, value);
     }
 }
 
