@@ -580,24 +580,45 @@ impl<'g> Chunk<'g> {
 
     /// Entries of the delta that are not empty or tombstones: index, abbreviation, slice.
     pub(crate) fn delta_entries(&self) -> impl Iterator<Item = (usize, Gathered)> + use<'g> {
+        self.delta_entries_where(|_| true)
+    }
+
+    /// Those of them whose abbreviation is wanted, when it is asked about.
+    #[inline]
+    pub(crate) fn delta_entries_where<F: Fn(u64) -> bool>(
+        &self,
+        is_wanted: F,
+    ) -> impl Iterator<Item = (usize, Gathered)> + use<'g, F> {
         let chunk = *self;
-        // Acquire: pairs with the CAS in `append` or `swap` that published the record.
-        self.delta_words()
-            .iter()
-            .map(|word| EntryState::of(word.load(Ordering::Acquire)))
-            .take_while(|state| *state != EntryState::Empty)
-            .enumerate()
-            .filter_map(move |(at, state)| {
-                let EntryState::Record(slice) = state else {
-                    return None;
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            while at < chunk.delta_cap {
+                let this = at;
+                at += 1;
+                // Relaxed: zero where it is not known yet, and behind the last entry.
+                let known = chunk.delta_abbreviations()[this].load(Ordering::Relaxed);
+                if known != 0 && !is_wanted(known) {
+                    continue;
+                }
+                // Acquire: pairs with the CAS in `append` or `swap` that published the record.
+                let word = chunk.delta_words()[this].load(Ordering::Acquire);
+                let slice = match EntryState::of(word) {
+                    EntryState::Record(slice) => slice,
+                    // I-APPEND: nothing lies behind an empty word.
+                    EntryState::Empty => return None,
+                    EntryState::Tombstone => continue,
                 };
-                let known = chunk.delta_abbreviations()[at].load(Ordering::Relaxed);
                 let abbreviation = match known {
                     0 => chunk.abbreviate(chunk.record(slice).key()),
                     known => known,
                 };
-                Some((at, Gathered { abbreviation, slice }))
-            })
+                if known == 0 && !is_wanted(abbreviation) {
+                    continue;
+                }
+                return Some((this, Gathered { abbreviation, slice }));
+            }
+            None
+        })
     }
 
     /// Every entry that is no tombstone, in key order; of a frozen chunk.

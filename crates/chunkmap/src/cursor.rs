@@ -6,6 +6,7 @@
 //! A cursor knows what was reached in one epoch. It keeps addresses and no
 //! references, so that it may lie about after that epoch, unused.
 
+use std::cell::Cell;
 use std::cmp::Ordering as KeyOrder;
 use std::ops::Bound;
 use std::ptr::NonNull;
@@ -14,7 +15,7 @@ use sapwood_engine::Direction;
 use sapwood_mem::SliceRef;
 use sapwood_mem::sync::{Ordering, RawAtomicU64};
 
-use crate::chunk::{Chunk, Gathered};
+use crate::chunk::{Chunk, Gathered, Hit};
 use crate::layout::{EntryState, FROZEN};
 use crate::options::DELTA_ENTRIES_MAX;
 use crate::record::Record;
@@ -53,11 +54,6 @@ impl KeyBounds<'_> {
                 Bound::Included(high) | Bound::Excluded(high),
             ) => low >= high,
         }
-    }
-
-    /// Whether the key lies between them.
-    pub(crate) fn contain(&self, key: &[u8]) -> bool {
-        self.above_low(key) && self.below_high(key)
     }
 
     /// Whether keys from `limit` on lie outside.
@@ -125,29 +121,14 @@ impl<'g> ChunkCursor<'g> {
         direction: Direction,
         prefetch_lines: usize,
     ) -> ChunkCursor<'g> {
-        let low_inside = bounds.low != Bound::Unbounded && !covers_low(&chunk, bounds.low);
-        let high_inside = bounds.high != Bound::Unbounded
-            && chunk.high().is_none_or(|high| bounds.ends_before(high));
-        let start = match bounds.low {
-            Bound::Included(low) if low_inside => chunk.sorted_bound(low, KeyOrder::Less),
-            Bound::Excluded(low) if low_inside => chunk.sorted_bound(low, KeyOrder::Equal),
-            _ => 0,
-        };
-        let end = match bounds.high {
-            Bound::Included(high) if high_inside => chunk.sorted_bound(high, KeyOrder::Equal),
-            Bound::Excluded(high) if high_inside => chunk.sorted_bound(high, KeyOrder::Less),
-            _ => chunk.sorted_len(),
-        };
+        let inside = Inside::of(&chunk, bounds);
         let nothing =
             Gathered { abbreviation: 0, slice: SliceRef::from_word(1).expect("not zero") };
         let mut delta = [DeltaEntry { entry: nothing, at: 0 }; DELTA_ENTRIES_MAX];
         let mut delta_len = 0;
-        for (at, entry) in chunk.delta_entries() {
-            if low_inside || high_inside {
-                let key = chunk.record(entry.slice).key();
-                if !bounds.contain(key) {
-                    continue;
-                }
+        for (at, entry) in chunk.delta_entries_where(|abbreviation| inside.may_have(abbreviation)) {
+            if !inside.contains(&chunk, &entry) {
+                continue;
             }
             delta[delta_len] = DeltaEntry { entry, at };
             delta_len += 1;
@@ -157,7 +138,7 @@ impl<'g> ChunkCursor<'g> {
         let mut cursor = ChunkCursor {
             chunk,
             direction,
-            sorted: start..end.max(start),
+            sorted: inside.sorted(&chunk),
             delta,
             delta_range: 0..delta_len,
             ahead: [None; AHEAD],
@@ -264,6 +245,114 @@ impl<'g> ChunkCursor<'g> {
         let sorted = Gathered { abbreviation, slice };
         Some(self.chunk.compare(&sorted, &delta.entry) == first)
     }
+}
+
+/// Bounds of keys as a chunk has them: with the abbreviations of those that lie among its own keys.
+struct Inside<'k> {
+    bounds: KeyBounds<'k>,
+    low: Option<u64>,
+    high: Option<u64>,
+}
+
+impl<'k> Inside<'k> {
+    #[inline]
+    fn of(chunk: &Chunk<'_>, bounds: KeyBounds<'k>) -> Inside<'k> {
+        let low = match bounds.low {
+            Bound::Included(low) | Bound::Excluded(low) if !covers_low(chunk, bounds.low) => {
+                Some(chunk.abbreviate(low))
+            }
+            _ => None,
+        };
+        let high = match bounds.high {
+            Bound::Included(high) | Bound::Excluded(high)
+                if chunk.high().is_none_or(|limit| bounds.ends_before(limit)) =>
+            {
+                Some(chunk.abbreviate(high))
+            }
+            _ => None,
+        };
+        Inside { bounds, low, high }
+    }
+
+    /// The sorted entries between the bounds.
+    #[inline]
+    fn sorted(&self, chunk: &Chunk<'_>) -> std::ops::Range<usize> {
+        let start = match self.bounds.low {
+            Bound::Included(low) if self.low.is_some() => chunk.sorted_bound(low, KeyOrder::Less),
+            Bound::Excluded(low) if self.low.is_some() => chunk.sorted_bound(low, KeyOrder::Equal),
+            _ => 0,
+        };
+        let end = match self.bounds.high {
+            Bound::Included(high) if self.high.is_some() => {
+                chunk.sorted_bound(high, KeyOrder::Equal)
+            }
+            Bound::Excluded(high) if self.high.is_some() => {
+                chunk.sorted_bound(high, KeyOrder::Less)
+            }
+            _ => chunk.sorted_len(),
+        };
+        start..end.max(start)
+    }
+
+    /// Whether entries of this abbreviation may lie between the bounds.
+    #[inline]
+    fn may_have(&self, abbreviation: u64) -> bool {
+        self.low.is_none_or(|low| low <= abbreviation)
+            && self.high.is_none_or(|high| abbreviation <= high)
+    }
+
+    /// Whether an entry of an abbreviation that they may have lies between the bounds. Its key is read only where
+    /// abbreviations do not tell.
+    #[inline]
+    fn contains(&self, chunk: &Chunk<'_>, entry: &Gathered) -> bool {
+        let at_low = self.low == Some(entry.abbreviation);
+        let at_high = self.high == Some(entry.abbreviation);
+        let key = || chunk.record(entry.slice).key();
+        (!at_low || self.bounds.above_low(key())) && (!at_high || self.bounds.below_high(key()))
+    }
+}
+
+/// The entry that a cursor would visit first, without a cursor; `None` where there is no entry.
+///
+/// If its record is alive afterwards, it was the first when the delta had been read to its end: what comes before it in
+/// the sorted part was a tombstone by then. In a frozen chunk it was the first when that was frozen.
+pub(crate) fn nearest<'g>(
+    chunk: &Chunk<'g>,
+    bounds: KeyBounds<'_>,
+    direction: Direction,
+) -> Option<Hit<'g>> {
+    let inside = Inside::of(chunk, bounds);
+    let mut sorted = inside.sorted(chunk);
+    let nearest_sorted = loop {
+        let at = match direction {
+            Direction::Ascending => sorted.next(),
+            Direction::Descending => sorted.next_back(),
+        };
+        let Some(at) = at else { break None };
+        // Acquire: pairs with the CAS in `swap` that published the record.
+        let word = chunk.sorted_word(at);
+        if let EntryState::Record(slice) = EntryState::of(word.load(Ordering::Acquire)) {
+            break Some((Gathered { abbreviation: chunk.sorted_abbreviation(at), slice }, word));
+        }
+    };
+    let nearer = match direction {
+        Direction::Ascending => KeyOrder::Less,
+        Direction::Descending => KeyOrder::Greater,
+    };
+    let nearest = Cell::new(nearest_sorted);
+    let may_be_nearer = |abbreviation: u64| {
+        let beyond =
+            |(nearest, _): (Gathered, _)| nearest.abbreviation.cmp(&abbreviation) == nearer;
+        inside.may_have(abbreviation) && !nearest.get().is_some_and(beyond)
+    };
+    for (at, entry) in chunk.delta_entries_where(may_be_nearer) {
+        let before = |(nearest, _): (Gathered, _)| chunk.compare(&entry, &nearest) == nearer;
+        if nearest.get().is_none_or(before) && inside.contains(chunk, &entry) {
+            nearest.set(Some((entry, &chunk.delta_words()[at])));
+        }
+    }
+    let (Gathered { slice, .. }, word) = nearest.get()?;
+    Some(Hit { chunk: *chunk, word, slice, record: chunk.record(slice) })
 }
 
 /// Whether every key of the chunk lies above this lower bound.

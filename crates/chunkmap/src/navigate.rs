@@ -9,9 +9,12 @@ use std::ops::Bound;
 use sapwood_engine::KeyRange;
 
 use crate::Direction;
+use crate::cursor::{self, KeyBounds};
 use crate::error::Result;
 use crate::map::{ChunkMap, check_key};
 use crate::range::Entry;
+use crate::record::Entered;
+use crate::scan::key_bounds;
 
 type OwnedEntry = (Vec<u8>, Vec<u8>);
 
@@ -85,6 +88,9 @@ impl ChunkMap {
     }
 
     fn edge(&self, bounds: impl KeyRange, direction: Direction) -> Result<Option<Entry<'_>>> {
+        if let Some(entry) = self.edge_of_chunk(key_bounds(&bounds), direction) {
+            return Ok(Some(entry));
+        }
         let mut range = self.range(bounds);
         match direction {
             Direction::Ascending => range.next(),
@@ -93,7 +99,34 @@ impl ChunkMap {
         .transpose()
     }
 
+    /// The entry, if the first chunk that may have it does, and no thread has to be waited for.
+    fn edge_of_chunk(&self, bounds: KeyBounds<'_>, direction: Direction) -> Option<Entry<'_>> {
+        if bounds.is_empty() {
+            return None;
+        }
+        let guard = self.tree.reclaimer.pin();
+        let chunk = self.chunk_at_edge(&guard, bounds, direction);
+        let lock = cursor::nearest(&chunk, bounds, direction)?.record.try_read_quick()?;
+        Some(Entry::of(self, lock))
+    }
+
+    /// Removes it, if the first chunk has it and no other thread has its record.
+    fn pop_of_chunk(&self, direction: Direction) -> Option<OwnedEntry> {
+        let bounds = KeyBounds { low: Bound::Unbounded, high: Bound::Unbounded };
+        let guard = self.tree.reclaimer.pin();
+        let chunk = self.chunk_at_edge(&guard, bounds, direction);
+        let hit = cursor::nearest(&chunk, bounds, direction)?;
+        let Ok(Entered::Inside(lock)) = hit.record.try_write_shared() else { return None };
+        let removed = lock.read();
+        self.unlink(&guard, hit, lock);
+        Some((removed.key().to_vec(), removed.value().to_vec()))
+    }
+
     fn pop(&self, direction: Direction) -> Result<Option<OwnedEntry>> {
+        if let Some(popped) = self.pop_of_chunk(direction) {
+            self.compact_if_due();
+            return Ok(Some(popped));
+        }
         loop {
             let Some(entry) = self.edge(.., direction)? else {
                 return Ok(None);

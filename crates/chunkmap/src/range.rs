@@ -21,7 +21,13 @@ pub struct Entry<'a> {
     lock: ReadLock<'a>,
 }
 
-impl Entry<'_> {
+impl<'a> Entry<'a> {
+    /// The entry of a record of this map, which may outlive the guard that it was found under.
+    pub(crate) fn of(_map: &'a ChunkMap, lock: ReadLock<'_>) -> Entry<'a> {
+        // SAFETY: I-HELD: the borrow of the map ends before the map does.
+        Entry { lock: unsafe { lock.beyond_pin() } }
+    }
+
     /// The key.
     pub fn key(&self) -> &[u8] {
         self.lock.key()
@@ -176,8 +182,7 @@ impl<'a> Range<'a> {
                 Ok(Entered::Dead | Entered::Busy) => map.read_lock(guard, excluded(narrowed)),
             };
             match locked {
-                // SAFETY: I-HELD: the borrow of the map ends before the map does.
-                Ok(Some(lock)) => return Some(Ok(Entry { lock: unsafe { lock.beyond_pin() } })),
+                Ok(Some(lock)) => return Some(Ok(Entry::of(map, lock))),
                 Ok(None) => {}
                 Err(refused) => return Some(Err(refused)),
             }

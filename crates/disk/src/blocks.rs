@@ -25,7 +25,14 @@ impl Blocks {
     /// Makes the buffer shorter or longer, rounded up to whole blocks. What stays keeps its bytes,
     /// what comes is zeroed; going back and forth allocates nothing.
     pub fn resize(&mut self, bytes: usize) {
-        self.0.resize(bytes.div_ceil(BLOCK_BYTES), Block::new_zeroed());
+        let count = bytes.div_ceil(BLOCK_BYTES);
+        if count > self.0.capacity() {
+            // Memory that the system has zeroed is not written to.
+            let mut longer = Blocks::new(bytes).0;
+            longer[..self.0.len()].clone_from_slice(&self.0);
+            self.0 = longer;
+        }
+        self.0.resize(count, Block::new_zeroed());
     }
 
     /// The bytes.

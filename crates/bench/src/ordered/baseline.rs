@@ -110,7 +110,7 @@ impl Flat {
         let sum = |entry: &[u8]| {
             consume(&entry[..self.key_bytes]).wrapping_add(consume(&entry[self.key_bytes..]))
         };
-        let entries = self.space.scan_entries();
+        let entries = workload.scan().map_or(0, |scan| self.space.scan_entries(scan.entries));
         for &rank in ranks {
             let rank = rank as usize;
             match workload {

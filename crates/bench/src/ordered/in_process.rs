@@ -179,13 +179,14 @@ fn work<E: Ordered>(engine: &E, space: &Space, workload: Workload, plan: &[Op]) 
         }
         _ => {
             let scan = workload.scan().expect("all other workloads are scans");
+            let entries = space.scan_entries(scan.entries);
             for op in plan {
                 let number = space.loaded_in_order()[op.number() as usize];
                 let from = space.key(number, buffer);
                 tally = tally.merge(if scan.descending {
-                    engine.descend(from, space.scan_entries(), scan.form)
+                    engine.descend(from, entries, scan.form)
                 } else {
-                    engine.ascend(from, space.scan_entries(), scan.form)
+                    engine.ascend(from, entries, scan.form)
                 });
             }
         }

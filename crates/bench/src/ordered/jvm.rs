@@ -90,8 +90,8 @@ impl Contender<Job> for Jvm {
         &self.name
     }
 
-    fn runs(&self, _: Workload) -> bool {
-        true
+    fn runs(&self, workload: Workload) -> bool {
+        !workload.is_short_scan()
     }
 
     fn run(&mut self, job: &Job) -> Result<Outcome, Error> {

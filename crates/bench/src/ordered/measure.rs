@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use super::baseline::{BASELINE, Baseline};
 use super::load::{Load, Loadable};
 use super::space::{Data, Space};
-use super::workload::{Job, ScanForm, Workload};
+use super::workload::{Job, SCAN_ENTRIES, ScanForm, Workload};
 use super::{Plan, contenders, jvm};
 use crate::Error;
 use crate::figures::Rates;
@@ -75,7 +75,7 @@ impl<'a> Course<'a> {
                 data: space.data(),
                 entries: space.entries(),
                 payload_bytes: space.payload_bytes(),
-                scan_entries: space.scan_entries(),
+                scan_entries: space.scan_entries(SCAN_ENTRIES),
                 loads: Vec::new(),
                 rates: Rates::default(),
             },
@@ -165,6 +165,7 @@ fn contenders(plan: &Plan, space: &Space) -> Result<Vec<Box<dyn Loadable>>, Erro
 
 fn job(plan: &Plan, workload: Workload, threads: usize, round: usize) -> Job {
     let ops = match workload.scan() {
+        _ if workload.is_short_scan() => plan.ops,
         None => plan.ops,
         // Keys alone are read so fast that as many scans are too short to time.
         Some(scan) if scan.form == ScanForm::Keys => plan.scans * 5,

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
-use super::workload::{Job, SCAN_ENTRIES, Workload};
+use super::workload::{Job, Workload};
 use crate::Error;
 use crate::consume::consume;
 use crate::random::Random;
@@ -183,9 +183,9 @@ impl Space {
         self.loaded[number as usize]
     }
 
-    /// Entries that one scan visits: fewer where not enough are loaded.
-    pub(crate) fn scan_entries(&self) -> usize {
-        SCAN_ENTRIES.min(self.entries() / 2)
+    /// Entries that a scan of so many visits: fewer where not enough are loaded.
+    pub(crate) fn scan_entries(&self, most: usize) -> usize {
+        most.min(self.entries() / 2)
     }
 
     pub(crate) fn key_buffer(&self) -> KeyBuffer {
@@ -246,7 +246,7 @@ impl Space {
                             super::workload::ScanForm::Keys => &self.key_sums_below,
                             _ => &self.sums_below,
                         };
-                        let entries = self.scan_entries();
+                        let entries = self.scan_entries(scan.entries);
                         let rank = op.number() as usize;
                         let begin = if scan.descending { rank + 1 - entries } else { rank };
                         tally = tally.merge(Tally {

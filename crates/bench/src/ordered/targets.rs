@@ -24,7 +24,7 @@ const fn target(peer: &'static str, workload: Workload, least: f64) -> Target {
 }
 
 /// Each holds on every thread count.
-const TARGETS: [Target; 21] = [
+const TARGETS: [Target; 24] = [
     target(SKIP_LIST, Workload::Put, 4.0),
     target(SKIP_LIST, Workload::PutIfAbsentOrUpdate, 4.0),
     target(SKIP_LIST, Workload::GetZeroCopy, 3.0),
@@ -36,6 +36,9 @@ const TARGETS: [Target; 21] = [
     target(BTREE, Workload::Put, 1.2),
     target(BTREE, Workload::GetZeroCopy, 1.6),
     target(BTREE, Workload::AscendingStream, 4.0),
+    target(BTREE, Workload::Scan1, 0.8),
+    target(BTREE, Workload::Scan10, 1.0),
+    target(BTREE, Workload::Scan100, 1.5),
     target(JDK_SKIP_LIST, Workload::Put, 5.0),
     target(JDK_SKIP_LIST, Workload::PutIfAbsentOrUpdate, 5.0),
     target(JDK_SKIP_LIST, Workload::GetZeroCopy, 5.0),

@@ -6,12 +6,12 @@ use crate::figures::{Timed, Unit};
 use crate::random::Random;
 use crate::rounds::Run;
 
-/// Entries that a scan visits, as in Oak's evaluation.
+/// Entries that a long scan visits, as in Oak's evaluation.
 pub(crate) const SCAN_ENTRIES: usize = 10_000;
 /// Writes in a hundred operations of the mixed workload.
 const MIXED_WRITES_PERCENT: u64 = 5;
 
-/// Oak's scenarios and scans of keys alone.
+/// Oak's scenarios, scans of keys alone and scans of few entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Workload {
     GetZeroCopy,
@@ -25,11 +25,14 @@ pub(crate) enum Workload {
     DescendingIterator,
     AscendingKeys,
     DescendingKeys,
+    Scan1,
+    Scan10,
+    Scan100,
 }
 
 impl Workload {
     /// All timed ones, in the order of a run.
-    pub(crate) const TIMED: [Workload; 11] = [
+    pub(crate) const TIMED: [Workload; 14] = [
         Workload::GetZeroCopy,
         Workload::GetCopy,
         Workload::AscendingStream,
@@ -38,6 +41,9 @@ impl Workload {
         Workload::DescendingIterator,
         Workload::AscendingKeys,
         Workload::DescendingKeys,
+        Workload::Scan1,
+        Workload::Scan10,
+        Workload::Scan100,
         Workload::Mixed,
         Workload::PutIfAbsentOrUpdate,
         Workload::Put,
@@ -56,6 +62,9 @@ impl Workload {
             Workload::DescendingIterator => "scan-descending-iterator",
             Workload::AscendingKeys => "scan-ascending-keys",
             Workload::DescendingKeys => "scan-descending-keys",
+            Workload::Scan1 => "scan-1",
+            Workload::Scan10 => "scan-10",
+            Workload::Scan100 => "scan-100",
         }
     }
 
@@ -67,18 +76,26 @@ impl Workload {
         self.scan().is_some()
     }
 
-    /// Direction and form, if this is a scan.
+    /// Whether it is a scan of few entries, which is counted as a point operation is.
+    pub(crate) fn is_short_scan(self) -> bool {
+        self.scan().is_some_and(|scan| scan.entries < SCAN_ENTRIES)
+    }
+
+    /// Direction, form and length, if this is a scan.
     pub(crate) fn scan(self) -> Option<Scan> {
-        let (form, descending) = match self {
-            Workload::AscendingStream => (ScanForm::Stream, false),
-            Workload::AscendingIterator => (ScanForm::Iterator, false),
-            Workload::AscendingKeys => (ScanForm::Keys, false),
-            Workload::DescendingStream => (ScanForm::Stream, true),
-            Workload::DescendingIterator => (ScanForm::Iterator, true),
-            Workload::DescendingKeys => (ScanForm::Keys, true),
+        let (form, descending, entries) = match self {
+            Workload::AscendingStream => (ScanForm::Stream, false, SCAN_ENTRIES),
+            Workload::AscendingIterator => (ScanForm::Iterator, false, SCAN_ENTRIES),
+            Workload::AscendingKeys => (ScanForm::Keys, false, SCAN_ENTRIES),
+            Workload::DescendingStream => (ScanForm::Stream, true, SCAN_ENTRIES),
+            Workload::DescendingIterator => (ScanForm::Iterator, true, SCAN_ENTRIES),
+            Workload::DescendingKeys => (ScanForm::Keys, true, SCAN_ENTRIES),
+            Workload::Scan1 => (ScanForm::Stream, false, 1),
+            Workload::Scan10 => (ScanForm::Stream, false, 10),
+            Workload::Scan100 => (ScanForm::Stream, false, 100),
             _ => return None,
         };
-        Some(Scan { form, descending })
+        Some(Scan { form, descending, entries })
     }
 
     /// Whether a run leaves other entries or values behind than it found.
@@ -113,6 +130,8 @@ pub(crate) enum ScanForm {
 pub(crate) struct Scan {
     pub(crate) form: ScanForm,
     pub(crate) descending: bool,
+    /// Entries that it visits, where as many are loaded.
+    pub(crate) entries: usize,
 }
 
 /// One timed run: the same for every engine.
@@ -166,7 +185,8 @@ impl Job {
     pub(crate) fn plan(&self, space: &Space, thread: usize) -> Vec<Op> {
         let mut random = Random::new(self.seed.wrapping_add((thread as u64) << 32));
         let loaded = space.loaded_in_order();
-        let scan_entries = space.scan_entries();
+        let scan = self.workload.scan();
+        let scan_entries = scan.map_or(0, |scan| space.scan_entries(scan.entries));
         let starts = (loaded.len() - scan_entries + 1) as u32;
         (0..self.ops)
             .map(|_| match self.workload {
@@ -185,7 +205,7 @@ impl Job {
                 }
                 _ => {
                     let rank = random.below(starts);
-                    let descending = self.workload.scan().is_some_and(|scan| scan.descending);
+                    let descending = scan.is_some_and(|scan| scan.descending);
                     Op(if descending { rank + scan_entries as u32 - 1 } else { rank })
                 }
             })

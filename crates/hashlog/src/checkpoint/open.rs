@@ -197,7 +197,7 @@ impl Store {
     /// Puts the records of `from..end` into the index.
     fn replay<F: Form>(&self, from: Address, begin: Address, end: Address) -> Result<()> {
         let parts = self.log.parts.as_ref().expect("recovery has parts");
-        let mut blocks = Blocks::new(self.log.page_bytes);
+        let mut blocks = Blocks::default();
         for page in PageNumber::each(self.log.page_of(from)..self.log.page_of(end)) {
             parts.read_page(page, &mut blocks)?;
             let stored = &blocks.bytes()[..self.log.page_bytes];

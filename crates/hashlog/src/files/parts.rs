@@ -351,9 +351,9 @@ impl Parts {
         let mut scratch = Scratch { blocks: std::mem::take(into), checksums: Vec::new() };
         let result = part.read_page(page, &mut scratch);
         *into = scratch.blocks;
-        into.resize(self.shape.area_bytes() as usize);
         let used = *result.as_ref().unwrap_or(&0);
         into.bytes_mut()[used..].fill(0);
+        into.resize(self.shape.area_bytes() as usize);
         debug_assert!(used as u64 <= self.shape.page_bytes, "a page has no more");
         result
     }
