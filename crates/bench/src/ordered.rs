@@ -87,11 +87,11 @@ pub struct Args {
     #[arg(long, default_value_t = 5)]
     runs: usize,
 
-    /// Point operations of each thread in a run [default: a quarter of the entries]
+    /// Point operations, and short scans, of each thread in a run [default: a quarter of the entries]
     #[arg(long)]
     ops: Option<usize>,
 
-    /// Scans of each thread in a run [default: 100]; scans of keys alone run 5 times as many
+    /// Long scans of each thread in a run [default: 100]; scans of keys alone run 5 times as many
     #[arg(long)]
     scans: Option<usize>,
 

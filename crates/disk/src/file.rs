@@ -31,8 +31,7 @@ const PROBE_NAME: &str = ".probe";
 /// persistent though the system does not know.
 const FORCE_DAX: &str = "SAPWOOD_FORCE_DAX";
 
-/// A folder of real files, read and written past the page cache where the filesystem allows; through it where the folder
-/// is open to be read only.
+/// A folder of real files, read and written past the page cache where the filesystem allows.
 #[derive(Debug)]
 pub struct FileDisk {
     folder: Arc<Folder>,
@@ -48,9 +47,26 @@ struct Folder {
     _lock: Option<Lock>,
     /// The file that readers lock. None of a folder that is read.
     readers: Option<fs::File>,
-    direct: bool,
+    cache: PageCache,
     access: Access,
     dax: Dax,
+}
+
+/// How blocks are read and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PageCache {
+    /// Past it.
+    Bypassed,
+    /// Through it: the filesystem takes no direct I/O.
+    Needed,
+    /// Through it: what another process has read or written is there.
+    Shared,
+}
+
+impl PageCache {
+    fn bypassed_if(direct: bool) -> PageCache {
+        if direct { PageCache::Bypassed } else { PageCache::Needed }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,20 +107,19 @@ impl FileDisk {
         let names = fs::File::open(&path).map_err(named)?;
         let lock = Some(lock(&path)?);
         let readers = Some(make_shared(&path.join(READERS_NAME)).map_err(named)?);
-        let direct = probe_direct(&path).map_err(named)?;
+        let cache = PageCache::bypassed_if(probe_direct(&path).map_err(named)?);
         // The folder's own name may be new.
         if let Some(parent) = path.parent() {
             fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(named)?;
         }
         let access = Access::ReadWrite;
-        let folder = Folder { path, names, _lock: lock, readers, direct, access, dax: dax() };
+        let folder = Folder { path, names, _lock: lock, readers, cache, access, dax: dax() };
         Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
     }
 
     /// Opens the folder at `path`, which must be there, to read it: nothing in it is made, written
     /// or removed, so that leave to read is enough. It is locked against [`FileDisk::open`], and
-    /// shared with others that only read. Reads go through the page cache, where what one process read is there
-    /// for the next.
+    /// shared with others that only read.
     ///
     /// A folder without a lock file was never opened to be written, or is a copy. It is not locked.
     ///
@@ -112,46 +127,35 @@ impl FileDisk {
     /// `WouldBlock`, naming the folder, when it is open to be written, here or in another process;
     /// else what the system answers.
     pub fn open_read_only(path: impl AsRef<Path>) -> io::Result<FileDisk> {
-        FileDisk::open_to_read(path.as_ref(), lock_shared)
-    }
-
-    fn open_to_read(
-        path: &Path,
-        lock: impl FnOnce(&Path) -> io::Result<Option<Lock>>,
-    ) -> io::Result<FileDisk> {
-        let named = |cause: io::Error| about(&format!("open folder {}", path.display()), &cause);
-        let path = fs::canonicalize(path).map_err(named)?;
-        let names = fs::File::open(&path).map_err(named)?;
-        let lock = lock(&path)?;
-        let folder = Folder {
-            path,
-            names,
-            _lock: lock,
-            readers: None,
-            direct: false,
-            access: Access::ReadOnly,
-            dax: dax(),
-        };
+        let mut folder = Folder::to_read(path.as_ref(), lock_shared)?;
+        let direct = folder.reads_directly();
+        let path = folder.path.display();
+        let direct = direct.map_err(|cause| about(&format!("open folder {path}"), &cause))?;
+        folder.cache = PageCache::bypassed_if(direct);
         Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
     }
 
     /// Opens the folder at `path` to read it while another process may write there: it is not locked, and
     /// files may go. For formats that say by themselves what is whole.
     ///
+    /// Reads go through the page cache, so that a process which reads a little finds there what others have read.
+    /// The system takes what a writer writes past the cache out of it.
+    ///
     /// # Errors
     /// What the system answers.
     pub fn open_unlocked(path: impl AsRef<Path>) -> io::Result<FileDisk> {
-        FileDisk::open_to_read(path.as_ref(), |_| Ok(None))
+        let folder = Folder::to_read(path.as_ref(), |_| Ok(None))?;
+        Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
     }
 
     /// Whether reads and writes go past the page cache.
     pub fn direct(&self) -> bool {
-        self.folder.direct
+        self.folder.cache == PageCache::Bypassed
     }
 
     fn open_with(&self, name: &str, options: &mut fs::OpenOptions) -> io::Result<Arc<dyn File>> {
         name::check(name)?;
-        if self.folder.direct {
+        if self.direct() {
             options.custom_flags(direct_flag());
         }
         let is_written = self.folder.access == Access::ReadWrite;
@@ -213,6 +217,19 @@ fn lock_shared(folder: &Path) -> io::Result<Option<Lock>> {
 }
 
 impl Folder {
+    /// A folder that is there.
+    fn to_read(
+        path: &Path,
+        lock: impl FnOnce(&Path) -> io::Result<Option<Lock>>,
+    ) -> io::Result<Folder> {
+        let named = |cause: io::Error| about(&format!("open folder {}", path.display()), &cause);
+        let path = fs::canonicalize(path).map_err(named)?;
+        let names = fs::File::open(&path).map_err(named)?;
+        let _lock = lock(&path)?;
+        let (cache, access) = (PageCache::Shared, Access::ReadOnly);
+        Ok(Folder { path, names, _lock, readers: None, cache, access, dax: dax() })
+    }
+
     /// Refuses to change a folder that is open to be read.
     fn expect_writable(&self, what: &str, name: &str) -> io::Result<()> {
         match self.access {
@@ -238,6 +255,25 @@ impl Folder {
         }
         names.sort();
         Ok(names)
+    }
+
+    /// Whether a file that is there can be read directly; false where none has a block.
+    fn reads_directly(&self) -> io::Result<bool> {
+        if direct_flag() == 0 {
+            return Ok(false);
+        }
+        let mut block = Blocks::new(BLOCK_BYTES);
+        for name in self.list()? {
+            let mut options = fs::OpenOptions::new();
+            let opened = options.read(true).custom_flags(direct_flag()).open(self.path.join(name));
+            match opened.and_then(|file| file.read_exact_at(block.bytes_mut(), 0)) {
+                Ok(()) => return Ok(true),
+                Err(cause) if cause.kind() == io::ErrorKind::InvalidInput => return Ok(false),
+                // Too short to tell. What cannot be read says so when it is asked for.
+                Err(_) => {}
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -429,7 +465,10 @@ impl Disk for FileDisk {
     }
 
     fn place(&self) -> String {
-        let how = if self.folder.direct { "" } else { " (through the page cache)" };
+        let how = match self.folder.cache {
+            PageCache::Bypassed | PageCache::Shared => "",
+            PageCache::Needed => " (through the page cache)",
+        };
         format!("{}{how}", self.folder.path.display())
     }
 }
@@ -553,7 +592,7 @@ mod tests {
     fn without_direct_io_the_page_cache_serves() {
         let parent = tempfile::tempdir().expect("a folder");
         let mut disk = FileDisk::open(parent.path()).expect("opened");
-        Arc::get_mut(&mut disk.folder).expect("no file is open").direct = false;
+        Arc::get_mut(&mut disk.folder).expect("no file is open").cache = PageCache::Needed;
         assert!(!disk.direct() && disk.place().ends_with("(through the page cache)"));
         let file = disk.create("a").expect("made");
         let mut block = Blocks::new(BLOCK_BYTES);

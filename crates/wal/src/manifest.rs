@@ -123,6 +123,12 @@ impl Manifest {
 
     /// Makes it the one that counts, and all names last.
     pub(crate) fn write(&self, disk: &dyn Disk) -> Result<()> {
+        self.prepare(disk)?;
+        Manifest::publish(disk)
+    }
+
+    /// Writes it under another name, behind which all names last that there are.
+    pub(crate) fn prepare(&self, disk: &dyn Disk) -> Result<()> {
         let bytes = self.encode();
         let mut blocks = Blocks::new(bytes.len());
         blocks.bytes_mut()[..bytes.len()].copy_from_slice(&bytes);
@@ -134,11 +140,14 @@ impl Manifest {
             file.write_at(0, &blocks)?;
             file.sync()?;
             // The snapshots have their names before the manifest has its own.
-            disk.sync()?;
-            disk.rename(NEW, FILE)?;
             disk.sync()
         };
-        write().map_err(|cause| Error::io(format!("write {FILE}"), &cause))
+        write().map_err(unwritten)
+    }
+
+    /// Makes the one that was prepared count.
+    pub(crate) fn publish(disk: &dyn Disk) -> Result<()> {
+        disk.rename(NEW, FILE).and_then(|()| disk.sync()).map_err(unwritten)
     }
 
     pub(crate) fn read(disk: &dyn Disk) -> Result<Manifest> {
@@ -152,6 +161,10 @@ impl Manifest {
         file.read_at(0, &mut blocks).map_err(unread)?;
         Manifest::decode(blocks.bytes()).map_err(|what| Error::corrupt(FILE, 0, what))
     }
+}
+
+fn unwritten(cause: std::io::Error) -> Error {
+    Error::io(format!("write {FILE}"), &cause)
 }
 
 #[cfg(test)]

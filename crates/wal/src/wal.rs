@@ -623,19 +623,19 @@ impl Wal {
         // Whatever becomes of it, its files may be there.
         current.next_number += 1;
         let is_load = load.is_some();
-        let written = self.write_snapshots(number, tables, load);
-        if written.is_err() && is_load {
+        let prepared = self.write_snapshots(number, tables, load).and_then(|written| {
+            let Written { tables, durable, .. } = written;
+            let start = LogStart { lsn, part, durable };
+            let log = self.options.id;
+            let manifest = Manifest { log, checkpoint: number, start, next_table, tables };
+            manifest.prepare(&*self.disk)?;
+            Ok((manifest, written.entries, written.bytes))
+        });
+        if prepared.is_err() && is_load {
             self.give_up_snapshots(number);
         }
-        let Written { tables: saved, entries, bytes, durable } = written?;
-        let manifest = Manifest {
-            log: self.options.id,
-            checkpoint: number,
-            start: LogStart { lsn, part, durable },
-            next_table,
-            tables: saved,
-        };
-        manifest.write(&*self.disk)?;
+        let (manifest, entries, bytes) = prepared?;
+        Manifest::publish(&*self.disk)?;
         self.known[0].store(lsn, Ordering::Relaxed);
         self.known[1].store(bytes, Ordering::Relaxed);
         current.manifest = manifest;
@@ -683,7 +683,8 @@ impl Wal {
         Ok(Written { tables: saved, entries, bytes, durable })
     }
 
-    /// Removes the snapshots of a checkpoint that no manifest has. Where that fails, they stay until the log is opened.
+    /// Removes the snapshots of a checkpoint that no manifest has. Those that cannot go now go with the next checkpoint, or
+    /// when the log is opened.
     fn give_up_snapshots(&self, number: u64) {
         let remove = || {
             for name in self.disk.list()? {
@@ -691,7 +692,7 @@ impl Wal {
                     self.disk.remove(&name)?;
                 }
             }
-            // No file may have the number from here on.
+            // I-NUMBERS.
             self.disk.sync()
         };
         let _left: io::Result<()> = remove();

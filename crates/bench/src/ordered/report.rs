@@ -44,7 +44,7 @@ pub(crate) fn print_json(out: &mut dyn Write, figures: &Figures) -> io::Result<(
 pub(crate) fn print_tables(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
     writeln!(
         out,
-        "\n{}: {} entries of {:.0} bytes loaded, scans of {} entries\n",
+        "\n{}: {} entries of {:.0} bytes loaded, long scans of {} entries\n",
         figures.data.name(),
         figures.entries,
         figures.payload_bytes,

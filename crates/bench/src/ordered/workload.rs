@@ -76,7 +76,7 @@ impl Workload {
         self.scan().is_some()
     }
 
-    /// Whether it is a scan of few entries, which is counted as a point operation is.
+    /// Whether it is a scan of few entries, of which a run has as many as of point operations.
     pub(crate) fn is_short_scan(self) -> bool {
         self.scan().is_some_and(|scan| scan.entries < SCAN_ENTRIES)
     }

@@ -431,7 +431,8 @@ fn widened(input: &Input, before: &Schema, file: &FileSource) -> Outcome<(Schema
             continue;
         }
         let next = schema.with_wider(&column.name, wider.clone());
-        schema = next.map_err(|error| Failure::Failed(error.to_string()))?;
+        let table = quoted(&input.table);
+        schema = next.map_err(|error| Failure::Failed(format!("table {table}: {error}")))?;
         widenings.push(Widening { column: column.name.clone(), kind: kind.clone(), wider });
     }
     Ok((schema, widenings))
@@ -567,7 +568,7 @@ impl Loader<'_> {
             true => self.merge(vec![run], None, &mut || true),
             false => {
                 self.runs.push(run.tight());
-                match self.runs.are_due() && !self.format.schema().is_numbered() {
+                match !self.format.schema().is_numbered() && self.runs.are_due() {
                     true => self.leave_out_repeated(ui),
                     false => Ok(()),
                 }
@@ -577,10 +578,9 @@ impl Loader<'_> {
 
     /// Merges the runs that wait, so that rows are gone in whose place others are.
     fn leave_out_repeated(&mut self, ui: &Ui) -> Outcome {
-        let memory = self.runs.memory();
         let (runs, mut merged) = (self.runs.take(), Merged::default());
         self.merge(runs, Some(&mut merged), &mut || !ui.interrupt.asked())?;
-        self.runs.put_back(merged, memory);
+        self.runs.put_back(merged);
         Ok(())
     }
 

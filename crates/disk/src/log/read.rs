@@ -12,7 +12,7 @@ use crate::{CachedFile, Disk, Presence};
 
 /// Bytes that are read in one go.
 const WINDOW_BYTES: u64 = 256 << 10;
-/// The same at first: many a log has little, and a file that was made long before.
+/// Bytes of the first read: a log often has few records, and zeros behind them to the end of its file.
 const FIRST_BYTES: u64 = 4 << 10;
 
 /// What was found.

@@ -29,6 +29,7 @@ fn readers_share_a_folder_and_change_nothing() {
         ErrorKind::NotFound
     );
     let disk = FileDisk::open(&path).expect("made");
+    let direct = disk.direct();
     let refused = FileDisk::open_read_only(&path).expect_err("it is being written");
     assert_eq!(refused.kind(), ErrorKind::WouldBlock);
     disk.create("a").and_then(|file| file.write_at(0, &blocks(&[7, 8]))).expect("written");
@@ -39,7 +40,7 @@ fn readers_share_a_folder_and_change_nothing() {
     let before = changed();
     let readers = [(); 2].map(|()| FileDisk::open_read_only(&path).expect("shared"));
     for disk in &readers {
-        assert!(disk.is_read_only() && !disk.direct(), "the page cache has what others have read");
+        assert!(disk.is_read_only() && disk.direct() == direct);
         assert_eq!(disk.list().expect("names"), ["a"]);
         let file = disk.open("a").expect("there");
         assert_eq!(fills(&*file), [7, 8]);
@@ -52,6 +53,11 @@ fn readers_share_a_folder_and_change_nothing() {
             assert!(refused.to_string().contains("folder"), "{refused}");
         }
     }
+    let beside = FileDisk::open_unlocked(&path).expect("it is there");
+    assert!(beside.is_read_only() && !beside.direct(), "it shares the page cache");
+    assert!(beside.place().ends_with("folder"), "{}", beside.place());
+    assert_eq!(fills(&*beside.open("a").expect("there")), [7, 8]);
+    drop(beside);
     assert_eq!(FileDisk::open(&path).expect_err("it is being read").kind(), ErrorKind::WouldBlock);
     assert_eq!(changed(), before);
     drop(readers);

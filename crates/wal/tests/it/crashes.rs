@@ -236,24 +236,31 @@ fn a_load_that_fails_leaves_no_snapshot() {
     };
     let as_it_was = snapshots(&disk);
     assert_eq!(as_it_was.len(), 3, "{as_it_was:?}");
-    let all = [0_u8; 100].map(|_| vec![7; 10_000]);
-    let load = |given_up: bool| {
-        let tell = |entry: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>| {
-            (0_u8..).zip(&all).try_for_each(|(key, value)| entry(&[key], value))?;
-            match given_up {
-                true => Err(Error::Contents { why: "given up".to_owned() }),
-                false => Ok(()),
-            }
-        };
-        world.wal.load(id, tell, |_| panic!("it was not loaded"))
+    let all = [(); 100].map(|()| vec![7; 10_000]);
+    let given_up = |entry: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>| {
+        (0_u8..).zip(&all).try_for_each(|(key, value)| entry(&[key], value))?;
+        Err(Error::Contents { why: "given up".to_owned() })
     };
-    assert!(matches!(load(true), Err(Error::Contents { .. })));
+    let loaded = world.wal.load(id, given_up, |_| panic!("it was not loaded"));
+    assert!(matches!(loaded, Err(Error::Contents { .. })));
     assert_eq!(snapshots(&disk), as_it_was, "given up");
-    disk.set_faults(Faults::new().space(disk.file_bytes() + 4096));
-    assert!(matches!(load(false), Err(Error::Io { .. })));
-    disk.set_faults(Faults::new());
-    assert_eq!(snapshots(&disk), as_it_was, "a full disk");
-    assert_eq!(world.wal.checkpoint().expect("written").number, 4);
+    // Full at every block: of a snapshot, or of the manifest.
+    let (mut failed, before) = (0, disk.file_bytes());
+    loop {
+        disk.set_faults(Faults::new().space(before + 4096 * failed));
+        let tell = |entry: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>| entry(b"k", &[7; 10_000]);
+        let loaded = world.wal.load(id, tell, drop);
+        disk.set_faults(Faults::new());
+        if loaded.is_ok() {
+            break;
+        }
+        assert!(matches!(loaded, Err(Error::Io { .. })), "{loaded:?}");
+        assert_eq!(snapshots(&disk), as_it_was, "{failed} blocks");
+        failed += 1;
+    }
+    assert!(failed > 3, "{failed}");
+    assert_eq!(snapshots(&disk).len(), 3);
+    assert_eq!(world.wal.checkpoint().expect("written").number, 4 + failed);
 }
 
 /// Behind a change that the log could not take there is none.

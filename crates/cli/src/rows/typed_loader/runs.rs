@@ -4,8 +4,9 @@
 //! next is on top of a heap: where the file is nearly in order, it stays there for many rows.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::mem;
 
 use sapwood::key;
@@ -50,20 +51,24 @@ impl Run {
     }
 }
 
-/// Runs of less memory are not worth to be merged before all are there.
+/// Runs of less memory are not worth merging before all are there.
 const DUE_MIN: usize = 64 << 20;
 
-/// Runs that come of a merge have about so much.
+/// A merged run ends once it has so many bytes.
 const MERGED_BYTES: usize = 4 << 20;
 
-/// Runs that wait until all are there, in the order of the file. Where rows have keys that others have, they are merged
-/// before, so that the memory is that of the rows which stay.
+/// Of so many keys one is counted.
+const COUNTED_PART: u64 = 64;
+
+/// Runs that wait until all are there, in the order of the file. Where most rows have keys that others have, they are
+/// merged before, so that the memory is some four times that of the rows which stay, or less.
 #[derive(Default)]
 pub(super) struct Runs {
     all: Vec<Run>,
     memory: usize,
-    /// The memory from which on a merge is worth its while.
+    /// The memory from which on rows are counted next.
     due: usize,
+    hasher: RandomState,
 }
 
 impl Runs {
@@ -72,9 +77,24 @@ impl Runs {
         self.all.push(run);
     }
 
-    /// Whether to merge them now.
-    pub(super) fn are_due(&self) -> bool {
-        self.memory >= self.due.max(DUE_MIN)
+    /// Whether a merge leaves out half of the rows, or more, as far as a sample of keys tells. Where it does not, it is
+    /// asked again once there is twice as much.
+    pub(super) fn are_due(&mut self) -> bool {
+        if self.memory < self.due.max(DUE_MIN) {
+            return false;
+        }
+        let (mut rows, mut keys) = (0, HashSet::new());
+        for Run { batch, .. } in &self.all {
+            for (row, EncodedRow { key_end, .. }) in batch.rows.iter().enumerate() {
+                let hash = self.hasher.hash_one(&batch.bytes[batch.begin(row)..*key_end]);
+                if hash.is_multiple_of(COUNTED_PART) {
+                    rows += 1;
+                    keys.insert(hash);
+                }
+            }
+        }
+        self.due = 2 * self.memory;
+        keys.len() <= rows / 2
     }
 
     pub(super) fn take(&mut self) -> Vec<Run> {
@@ -82,17 +102,12 @@ impl Runs {
         mem::take(&mut self.all)
     }
 
-    /// Takes the rows that stayed of runs with so much memory. Where few were left out, the next merge is later.
-    pub(super) fn put_back(&mut self, merged: Merged, memory_before: usize) {
+    /// Takes the rows that stayed.
+    pub(super) fn put_back(&mut self, merged: Merged) {
         for run in merged.runs {
             self.push(run.tight());
         }
-        let factor = if self.memory <= memory_before / 2 { 2 } else { 8 };
-        self.due = factor * self.memory;
-    }
-
-    pub(super) fn memory(&self) -> usize {
-        self.memory
+        self.due = 2 * self.memory;
     }
 }
 
@@ -106,6 +121,9 @@ impl Merged {
     pub(super) fn push(&mut self, place: Place, key: &[u8], value: &[u8]) {
         let is_full = |run: &Run| run.batch.bytes.len() >= MERGED_BYTES;
         if self.runs.last().is_none_or(is_full) {
+            if let Some(full) = self.runs.pop() {
+                self.runs.push(full.tight());
+            }
             // Places are those in the file.
             let batch = Encoded { has_lines: true, ..Encoded::default() };
             self.runs.push(Run { batch, rows_before: 0, first_number: 0 });
@@ -265,5 +283,30 @@ mod tests {
             }
             assert!(merge.first().is_none());
         }
+    }
+
+    /// Rows of so many keys, of 1 KiB each, in runs of 1 MiB.
+    fn waiting(mib: u64, keys: u64) -> Runs {
+        let (mut runs, mut random) = (Runs::default(), fastrand::Rng::with_seed(3));
+        for rows_before in (0..mib).map(|run| run << 10) {
+            let mut batch = Encoded { count: 1 << 10, ..Encoded::default() };
+            for row in 0..batch.count {
+                let key = random.u64(0..keys).to_be_bytes();
+                batch.push(Place { line: row + 1, row }, &key, &[0; 1000]);
+            }
+            runs.push(Run { batch: batch.sorted(0), rows_before, first_number: 0 }.tight());
+        }
+        runs
+    }
+
+    #[test]
+    fn runs_are_due_where_most_rows_are_repeated() {
+        assert!(!waiting(60, 10).are_due(), "too little");
+        assert!(waiting(70, 10).are_due());
+        // Of 71,680 rows about 24,000 would stay, and 51,000.
+        assert!(waiting(70, 25_000).are_due());
+        let mut distinct = waiting(70, 100_000);
+        assert!(!distinct.are_due());
+        assert!(distinct.due > distinct.memory);
     }
 }
