@@ -692,7 +692,7 @@ impl Wal {
                     self.disk.remove(&name)?;
                 }
             }
-            // I-NUMBERS.
+            // No file is to come back with the number.
             self.disk.sync()
         };
         let _left: io::Result<()> = remove();
