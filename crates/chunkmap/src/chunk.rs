@@ -451,9 +451,9 @@ impl<'g> Chunk<'g> {
         }
     }
 
-    /// First sorted index that is not below `key` (with `or_equal`: not at or below it).
-    pub(crate) fn sorted_bound(&self, key: &[u8], or_equal: KeyOrder) -> usize {
-        let run = self.run_of(self.abbreviate(key));
+    /// First sorted index that is not below `key`, which has this abbreviation (with `or_equal`: not at or below it).
+    pub(crate) fn sorted_bound(&self, key: &[u8], abbreviation: u64, or_equal: KeyOrder) -> usize {
+        let run = self.run_of(abbreviation);
         self.lower_bound_in(run.start, run.end, key, or_equal)
     }
 

@@ -248,7 +248,7 @@ impl<'g> ChunkCursor<'g> {
 }
 
 /// Bounds of keys as a chunk has them: with the abbreviations of those that lie among its own keys.
-struct Inside<'k> {
+pub(crate) struct Inside<'k> {
     bounds: KeyBounds<'k>,
     low: Option<u64>,
     high: Option<u64>,
@@ -256,7 +256,7 @@ struct Inside<'k> {
 
 impl<'k> Inside<'k> {
     #[inline]
-    fn of(chunk: &Chunk<'_>, bounds: KeyBounds<'k>) -> Inside<'k> {
+    pub(crate) fn of(chunk: &Chunk<'_>, bounds: KeyBounds<'k>) -> Inside<'k> {
         let low = match bounds.low {
             Bound::Included(low) | Bound::Excluded(low) if !covers_low(chunk, bounds.low) => {
                 Some(chunk.abbreviate(low))
@@ -276,19 +276,15 @@ impl<'k> Inside<'k> {
 
     /// The sorted entries between the bounds.
     #[inline]
-    fn sorted(&self, chunk: &Chunk<'_>) -> std::ops::Range<usize> {
-        let start = match self.bounds.low {
-            Bound::Included(low) if self.low.is_some() => chunk.sorted_bound(low, KeyOrder::Less),
-            Bound::Excluded(low) if self.low.is_some() => chunk.sorted_bound(low, KeyOrder::Equal),
+    pub(crate) fn sorted(&self, chunk: &Chunk<'_>) -> std::ops::Range<usize> {
+        let start = match (self.bounds.low, self.low) {
+            (Bound::Included(low), Some(at)) => chunk.sorted_bound(low, at, KeyOrder::Less),
+            (Bound::Excluded(low), Some(at)) => chunk.sorted_bound(low, at, KeyOrder::Equal),
             _ => 0,
         };
-        let end = match self.bounds.high {
-            Bound::Included(high) if self.high.is_some() => {
-                chunk.sorted_bound(high, KeyOrder::Equal)
-            }
-            Bound::Excluded(high) if self.high.is_some() => {
-                chunk.sorted_bound(high, KeyOrder::Less)
-            }
+        let end = match (self.bounds.high, self.high) {
+            (Bound::Included(high), Some(at)) => chunk.sorted_bound(high, at, KeyOrder::Equal),
+            (Bound::Excluded(high), Some(at)) => chunk.sorted_bound(high, at, KeyOrder::Less),
             _ => chunk.sorted_len(),
         };
         start..end.max(start)
@@ -296,7 +292,7 @@ impl<'k> Inside<'k> {
 
     /// Whether entries of this abbreviation may lie between the bounds.
     #[inline]
-    fn may_have(&self, abbreviation: u64) -> bool {
+    pub(crate) fn may_have(&self, abbreviation: u64) -> bool {
         self.low.is_none_or(|low| low <= abbreviation)
             && self.high.is_none_or(|high| abbreviation <= high)
     }
@@ -304,7 +300,7 @@ impl<'k> Inside<'k> {
     /// Whether an entry of an abbreviation that they may have lies between the bounds. Its key is read only where
     /// abbreviations do not tell.
     #[inline]
-    fn contains(&self, chunk: &Chunk<'_>, entry: &Gathered) -> bool {
+    pub(crate) fn contains(&self, chunk: &Chunk<'_>, entry: &Gathered) -> bool {
         let at_low = self.low == Some(entry.abbreviation);
         let at_high = self.high == Some(entry.abbreviation);
         let key = || chunk.record(entry.slice).key();

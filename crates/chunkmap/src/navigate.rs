@@ -1,8 +1,8 @@
 //! The entry nearest to a key, and the ones at the ends.
 //!
-//! Each answer was right at some moment of the call. `pop_first` and `pop_last`
-//! take an entry that was at the end when it was found; every entry is popped by
-//! one caller only.
+//! The key of an answer was the nearest at some moment of the call, where the first chunk that may have it does and
+//! its record lives. Else the entries that were passed had gone when they were looked at, as those of a scan.
+//! `pop_first` and `pop_last` take an entry that was found so; every entry is popped by one caller only.
 
 use std::ops::Bound;
 

@@ -147,7 +147,7 @@ fn next_key<'g>(chunk: &Chunk<'g>, key: &[u8], reach: &[u8]) -> Option<Option<&'
     if next.is_some_and(|high| high <= reach) {
         return None;
     }
-    let from = chunk.sorted_bound(key, KeyOrder::Equal);
+    let from = chunk.sorted_bound(key, chunk.abbreviate(key), KeyOrder::Equal);
     // Behind entries that were removed comes the next one.
     let sorted = (from..chunk.sorted_len()).find_map(|at| chunk.sorted_key(at));
     // Last, for a look at one of these is a look at its record.

@@ -5,7 +5,6 @@
 //! programs). *Useful for* threads that share a scan, and for choosing between ways to read.
 //! *Not useful for* counting.
 
-use std::cmp::Ordering as KeyOrder;
 use std::ops::Bound;
 
 use sapwood_engine::KeyRange;
@@ -13,7 +12,7 @@ use sapwood_mem::reclaim::Guard;
 use sapwood_mem::sync::Ordering;
 
 use crate::chunk::Chunk;
-use crate::cursor::KeyBounds;
+use crate::cursor::{Inside, KeyBounds};
 use crate::layout::EntryState;
 use crate::map::ChunkMap;
 use crate::scan::key_bounds;
@@ -90,7 +89,7 @@ impl ChunkMap {
             level = below;
         }
         let within = |(at, covering): (usize, &Covering<'_>)| match covering.node {
-            Node::Chunk(chunk) => covering.entries_within(chunk, bounds) as f64,
+            Node::Chunk(chunk) => entries_within(&chunk, bounds) as f64,
             // At either end a node may lie in the range in part.
             node => share_within(bounds, covering) * self.entries_below(node, at, &guard),
         };
@@ -127,40 +126,12 @@ impl ChunkMap {
     }
 }
 
-impl Covering<'_> {
-    /// Entries of a chunk that lie in the range, but for those that were removed; of its delta as far
-    /// as abbreviations tell.
-    fn entries_within(&self, chunk: Chunk<'_>, bounds: KeyBounds<'_>) -> u64 {
-        let is_above_low = |key: &[u8]| self.low.is_none_or(|low| low < key);
-        let is_below_high = |key: &[u8]| self.high.is_none_or(|high| key < high);
-        let (from, first) = match bounds.low {
-            Bound::Included(low) if is_above_low(low) => {
-                (chunk.sorted_bound(low, KeyOrder::Less), chunk.abbreviate(low))
-            }
-            Bound::Excluded(low) if is_above_low(low) => {
-                (chunk.sorted_bound(low, KeyOrder::Equal), chunk.abbreviate(low))
-            }
-            _ => (0, 0),
-        };
-        let (to, last) = match bounds.high {
-            Bound::Included(high) if is_below_high(high) => {
-                (chunk.sorted_bound(high, KeyOrder::Equal), Some(chunk.abbreviate(high)))
-            }
-            Bound::Excluded(high) if is_below_high(high) => (
-                chunk.sorted_bound(high, KeyOrder::Less),
-                Some(chunk.abbreviate(high).saturating_sub(1)),
-            ),
-            _ => (chunk.sorted_len(), None),
-        };
-        let delta = match (first, last) {
-            (0, None) => delta_len(&chunk),
-            _ => {
-                let known = chunk.delta_entries().map(|(_, entry)| entry.abbreviation);
-                known.filter(|it| *it >= first && last.is_none_or(|last| *it <= last)).count()
-            }
-        };
-        (to.saturating_sub(from) + delta) as u64
-    }
+/// Entries of a chunk that lie in the range, but for those that were removed.
+fn entries_within(chunk: &Chunk<'_>, bounds: KeyBounds<'_>) -> u64 {
+    let inside = Inside::of(chunk, bounds);
+    let delta = chunk.delta_entries_where(|abbreviation| inside.may_have(abbreviation));
+    let delta = delta.filter(|(_, entry)| inside.contains(chunk, entry)).count();
+    (inside.sorted(chunk).len() + delta) as u64
 }
 
 /// Entries that a chunk has got since it was made.
@@ -176,19 +147,17 @@ fn share_within(bounds: KeyBounds<'_>, covering: &Covering<'_>) -> f64 {
     let whole = |is_whole: bool| if is_whole { 1.0 } else { 0.5 };
     let from = match covering.low {
         Some(low) => bounds.above_low(low),
-        None => bounds.low == std::ops::Bound::Unbounded,
+        None => bounds.low == Bound::Unbounded,
     };
     let to = match covering.high {
         Some(high) => !bounds.ends_before(high),
-        None => bounds.high == std::ops::Bound::Unbounded,
+        None => bounds.high == Bound::Unbounded,
     };
     whole(from) * whole(to)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::ops::Bound;
-
     use super::*;
     use crate::Options;
 
