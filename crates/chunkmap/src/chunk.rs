@@ -536,7 +536,8 @@ impl<'g> Chunk<'g> {
         count >= worth || count >= self.sorted_len && count == self.sorted_len + self.delta_len()
     }
 
-    fn delta_len(&self) -> usize {
+    /// Delta entries up to the first empty word.
+    pub(crate) fn delta_len(&self) -> usize {
         // Acquire: pairs with the CAS in `append`.
         let empty =
             |word: &RawAtomicU64| EntryState::of(word.load(Ordering::Acquire)) == EntryState::Empty;

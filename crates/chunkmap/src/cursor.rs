@@ -166,7 +166,7 @@ impl<'g> ChunkCursor<'g> {
     pub(crate) fn next(&mut self) -> Option<Visit<'g>> {
         loop {
             let word = self.next_word()?;
-            let visit = look(&self.chunk, word);
+            let (visit, _) = look(&self.chunk, word);
             let (record, moved) = match visit {
                 Visit::Gone => continue,
                 Visit::Record(record) => (record, false),
@@ -317,6 +317,67 @@ pub(crate) fn nearest<'g>(
     bounds: KeyBounds<'_>,
     direction: Direction,
 ) -> Option<Hit<'g>> {
+    nearest_of(chunk, bounds, direction, |word| {
+        // Acquire: pairs with the CAS in `append` or `swap` that published the record.
+        match EntryState::of(word.load(Ordering::Acquire)) {
+            EntryState::Record(slice) => Some(slice),
+            EntryState::Empty | EntryState::Tombstone => None,
+        }
+    })
+}
+
+/// What [`nearest_alive`] found.
+pub(crate) struct Alive<'g> {
+    pub(crate) hit: Option<Hit<'g>>,
+    /// A dead record was met in a frozen chunk. If the chunk has been replaced since, its successor may hold a live one.
+    pub(crate) stale: bool,
+}
+
+/// As [`nearest`], of the entries whose records are alive when it looks at them.
+///
+/// What lies before the answer is a tombstone, or had gone by the moment at which the delta had been read to its end.
+pub(crate) fn nearest_alive<'g>(
+    chunk: &Chunk<'g>,
+    bounds: KeyBounds<'_>,
+    direction: Direction,
+) -> Alive<'g> {
+    let stale = Cell::new(false);
+    let hit = nearest_of(chunk, bounds, direction, |word| match look(chunk, word) {
+        (Visit::Record(_), slice) => slice,
+        (Visit::Gone, _) => None,
+        (Visit::Moved(_), _) => {
+            stale.set(true);
+            None
+        }
+    });
+    Alive { hit, stale: stale.get() }
+}
+
+/// Whether an entry between the bounds may have been appended to the delta, from place `end` on.
+pub(crate) fn may_have_come(chunk: &Chunk<'_>, end: usize, bounds: KeyBounds<'_>) -> bool {
+    // Acquire: pairs with the CAS in `append` that published the record.
+    let states =
+        chunk.delta_words()[end..].iter().map(|word| EntryState::of(word.load(Ordering::Acquire)));
+    // I-APPEND: nothing lies behind an empty word.
+    states.take_while(|state| *state != EntryState::Empty).any(|state| match state {
+        EntryState::Record(slice) => {
+            let key = chunk.record(slice).key();
+            bounds.above_low(key) && bounds.below_high(key)
+        }
+        // Its key is not known any more.
+        EntryState::Tombstone | EntryState::Empty => true,
+    })
+}
+
+/// The nearest of the entries of whose words `record` tells a record. It is asked about each that may be the nearest,
+/// those of the delta last, up to its end.
+#[inline(always)]
+fn nearest_of<'g>(
+    chunk: &Chunk<'g>,
+    bounds: KeyBounds<'_>,
+    direction: Direction,
+    record: impl Fn(&'g RawAtomicU64) -> Option<SliceRef>,
+) -> Option<Hit<'g>> {
     let inside = Inside::of(chunk, bounds);
     let mut sorted = inside.sorted(chunk);
     let nearest_sorted = loop {
@@ -325,9 +386,8 @@ pub(crate) fn nearest<'g>(
             Direction::Descending => sorted.next_back(),
         };
         let Some(at) = at else { break None };
-        // Acquire: pairs with the CAS in `swap` that published the record.
         let word = chunk.sorted_word(at);
-        if let EntryState::Record(slice) = EntryState::of(word.load(Ordering::Acquire)) {
+        if let Some(slice) = record(word) {
             break Some((Gathered { abbreviation: chunk.sorted_abbreviation(at), slice }, word));
         }
     };
@@ -344,7 +404,10 @@ pub(crate) fn nearest<'g>(
     for (at, entry) in chunk.delta_entries_where(may_be_nearer) {
         let before = |(nearest, _): (Gathered, _)| chunk.compare(&entry, &nearest) == nearer;
         if nearest.get().is_none_or(before) && inside.contains(chunk, &entry) {
-            nearest.set(Some((entry, &chunk.delta_words()[at])));
+            let word = &chunk.delta_words()[at];
+            if let Some(slice) = record(word) {
+                nearest.set(Some((Gathered { slice, ..entry }, word)));
+            }
         }
     }
     let (Gathered { slice, .. }, word) = nearest.get()?;
@@ -361,22 +424,23 @@ fn covers_low(chunk: &Chunk<'_>, low: Bound<&[u8]>) -> bool {
     }
 }
 
-/// Looks at an entry's record.
+/// Looks at an entry's record, and says where it is.
 #[inline]
-fn look<'g>(chunk: &Chunk<'g>, word: &'g RawAtomicU64) -> Visit<'g> {
+fn look<'g>(chunk: &Chunk<'g>, word: &'g RawAtomicU64) -> (Visit<'g>, Option<SliceRef>) {
     // Acquire: pairs with the CAS in `append` or `swap` that published the record.
     let mut value = word.load(Ordering::Acquire);
     loop {
-        let EntryState::Record(slice) = EntryState::of(value) else { return Visit::Gone };
+        let EntryState::Record(slice) = EntryState::of(value) else { return (Visit::Gone, None) };
         let record = chunk.record(slice);
         if !record.is_dead() {
-            return Visit::Record(record);
+            return (Visit::Record(record), Some(slice));
         }
         // A replaced record dies after its word has moved on; a removed one before. Acquire: pairs
         // with the CAS in `swap`.
         let now = word.load(Ordering::Acquire);
         if EntryState::of(now) == EntryState::of(value) {
-            return if now & FROZEN != 0 { Visit::Moved(record) } else { Visit::Gone };
+            let visit = if now & FROZEN != 0 { Visit::Moved(record) } else { Visit::Gone };
+            return (visit, Some(slice));
         }
         value = now;
     }

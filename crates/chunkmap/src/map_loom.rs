@@ -323,6 +323,44 @@ fn loom_scan_replace() {
     });
 }
 
+/// The first key is one that was the first at some moment: of two keys of which one comes before the other goes, one.
+#[test]
+fn loom_first_moves() {
+    model(|| {
+        let map = small_map();
+        map.put(b"b", b"1").expect("memory");
+        map.put(b"z", b"1").expect("memory");
+        let other = spawn(&map, |map| {
+            map.put(b"c", b"1").expect("memory");
+            assert!(map.remove(b"b").expect("a fine key"));
+        });
+        let first = map.first().expect("no closure").expect("never empty").key().to_vec();
+        assert!([b"b", b"c"].contains(&&[first[0]]), "{first:?}");
+        other.join().expect("no panic");
+    });
+}
+
+/// The same where the one that comes lies in a chunk in which the search has been in vain, when the other one goes.
+#[test]
+fn loom_nearest_comes_to_a_chunk_that_was_passed() {
+    model(|| {
+        let map = small_map();
+        // Two chunks, and what is below `y` lies in the first.
+        for key in [&b"a"[..], b"b", b"c", b"z", b"zz"] {
+            map.put(key, b"1").expect("memory");
+        }
+        assert!(map.remove(b"c").expect("a fine key"));
+        assert!(map.stats().chunks > 1);
+        let other = spawn(&map, |map| {
+            map.put(b"d", b"1").expect("memory");
+            assert!(map.remove(b"b").expect("a fine key"));
+        });
+        let nearest = map.floor(b"y").expect("no closure").expect("never empty").key().to_vec();
+        assert!([b"b", b"d"].contains(&&[nearest[0]]), "{nearest:?}");
+        other.join().expect("no panic");
+    });
+}
+
 /// The wait of a closure that stays: the other thread may go on.
 fn stay() {
     thread::yield_now();

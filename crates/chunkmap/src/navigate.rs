@@ -1,20 +1,25 @@
 //! The entry nearest to a key, and the ones at the ends.
 //!
-//! The key of an answer was the nearest at some moment of the call, where the first chunk that may have it does and
-//! its record lives. Else the entries that were passed had gone when they were looked at, as those of a scan.
-//! `pop_first` and `pop_last` take an entry that was found so; every entry is popped by one caller only.
+//! The key of an answer was the nearest at some moment of the call, and so was there none. The value is the entry's own
+//! afterwards, as a `get` of that key would have it. `pop_first` and `pop_last` take an entry that was found so, even if
+//! a nearer one has come since; every entry is popped by one caller only.
+//!
+//! A search looks into one chunk after the other, until one has an entry. Those that it passed had none when it looked,
+//! each at its own moment. So it looks again at what has come to them since, and begins anew if that may be an entry.
 
 use std::ops::Bound;
 
 use sapwood_engine::KeyRange;
+use sapwood_mem::reclaim::Guard;
 
 use crate::Direction;
+use crate::chunk::{Chunk, Hit};
 use crate::cursor::{self, KeyBounds};
 use crate::error::Result;
 use crate::map::{ChunkMap, check_key};
 use crate::range::Entry;
 use crate::record::Entered;
-use crate::scan::key_bounds;
+use crate::scan::{key_bounds, next_border};
 
 type OwnedEntry = (Vec<u8>, Vec<u8>);
 
@@ -88,54 +93,127 @@ impl ChunkMap {
     }
 
     fn edge(&self, bounds: impl KeyRange, direction: Direction) -> Result<Option<Entry<'_>>> {
-        if let Some(entry) = self.edge_of_chunk(key_bounds(&bounds), direction) {
-            return Ok(Some(entry));
-        }
-        let mut range = self.range(bounds);
-        match direction {
-            Direction::Ascending => range.next(),
-            Direction::Descending => range.next_back(),
-        }
-        .transpose()
-    }
-
-    /// The entry, if the first chunk that may have it does, and no thread has to be waited for.
-    fn edge_of_chunk(&self, bounds: KeyBounds<'_>, direction: Direction) -> Option<Entry<'_>> {
-        if bounds.is_empty() {
-            return None;
-        }
+        let bounds = key_bounds(&bounds);
         let guard = self.tree.reclaimer.pin();
-        let chunk = self.chunk_at_edge(&guard, bounds, direction);
-        let lock = cursor::nearest(&chunk, bounds, direction)?.record.try_read_quick()?;
-        Some(Entry::of(self, lock))
-    }
-
-    /// Removes it, if the first chunk has it and no other thread has its record.
-    fn pop_of_chunk(&self, direction: Direction) -> Option<OwnedEntry> {
-        let bounds = KeyBounds { low: Bound::Unbounded, high: Bound::Unbounded };
-        let guard = self.tree.reclaimer.pin();
-        let chunk = self.chunk_at_edge(&guard, bounds, direction);
-        let hit = cursor::nearest(&chunk, bounds, direction)?;
-        let Ok(Entered::Inside(lock)) = hit.record.try_write_shared() else { return None };
-        let removed = lock.read();
-        self.unlink(&guard, hit, lock);
-        Some((removed.key().to_vec(), removed.value().to_vec()))
+        loop {
+            match self.try_nearest(&guard, bounds, direction) {
+                Err(Passed) => {}
+                Ok(None) => return Ok(None),
+                Ok(Some(hit)) => {
+                    if let Some(lock) = hit.record.try_read_quick() {
+                        return Ok(Some(Entry::of(self, lock)));
+                    }
+                    let lock = match hit.record.try_read()? {
+                        Entered::Inside(lock) => Some(lock),
+                        Entered::Dead => None,
+                        // The wait for a value may take the record away: its key is copied.
+                        Entered::Busy => {
+                            let key = hit.record.key().to_vec();
+                            self.read_lock(&guard, &key)?
+                        }
+                    };
+                    if let Some(lock) = lock {
+                        return Ok(Some(Entry::of(self, lock)));
+                    }
+                }
+            }
+            guard.repin();
+        }
     }
 
     fn pop(&self, direction: Direction) -> Result<Option<OwnedEntry>> {
-        if let Some(popped) = self.pop_of_chunk(direction) {
-            self.compact_if_due();
-            return Ok(Some(popped));
-        }
         loop {
-            let Some(entry) = self.edge(.., direction)? else {
-                return Ok(None);
+            let taken = {
+                let guard = self.tree.reclaimer.pin();
+                match self.try_nearest(&guard, EVERYTHING, direction) {
+                    Err(Passed) => continue,
+                    Ok(None) => return Ok(None),
+                    Ok(Some(hit)) => match hit.record.try_write_shared()? {
+                        Entered::Inside(lock) => {
+                            let removed = lock.read();
+                            self.unlink(&guard, hit, lock);
+                            Ok((removed.key().to_vec(), removed.value().to_vec()))
+                        }
+                        Entered::Dead => continue,
+                        Entered::Busy => Err(hit.record.key().to_vec()),
+                    },
+                }
             };
-            let key = entry.key().to_vec();
-            drop(entry);
-            if let Some(value) = self.remove_with(&key, <[u8]>::to_vec)? {
-                return Ok(Some((key, value)));
+            match taken {
+                Ok(popped) => {
+                    self.compact_if_due();
+                    return Ok(Some(popped));
+                }
+                // Another writer has it. To wait for that takes no pin.
+                Err(key) => {
+                    if let Some(value) = self.remove_with(&key, <[u8]>::to_vec)? {
+                        return Ok(Some((key, value)));
+                    }
+                }
             }
         }
     }
+
+    /// The entry that was the nearest at some moment of this call. It may have gone since.
+    #[inline]
+    fn try_nearest<'g>(
+        &'g self,
+        guard: &'g Guard,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+    ) -> std::result::Result<Option<Hit<'g>>, Passed> {
+        if bounds.is_empty() {
+            return Ok(None);
+        }
+        let chunk = self.chunk_at_edge(guard, bounds, direction);
+        match cursor::nearest(&chunk, bounds, direction) {
+            Some(hit) if !hit.record.is_dead() => Ok(Some(hit)),
+            _ => self.nearest_from(guard, chunk, bounds, direction),
+        }
+    }
+
+    /// The same from a chunk on whose nearest entry has gone, or which has none.
+    #[cold]
+    fn nearest_from<'g>(
+        &'g self,
+        guard: &'g Guard,
+        mut chunk: Chunk<'g>,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+    ) -> std::result::Result<Option<Hit<'g>>, Passed> {
+        let mut passed = Vec::new();
+        let mut rest = bounds;
+        let found = loop {
+            let end = chunk.delta_len();
+            let alive = cursor::nearest_alive(&chunk, rest, direction);
+            // Of a dead record in a frozen chunk another may live elsewhere, unless no other chunk has come.
+            if alive.stale && !self.tree.is_current(guard, &chunk) {
+                return Err(Passed);
+            }
+            let border = next_border(&chunk, bounds, direction);
+            match (alive.hit, border) {
+                (None, Some(border)) => {
+                    passed.push((chunk, end));
+                    match direction {
+                        Direction::Ascending => rest.low = Bound::Included(border),
+                        Direction::Descending => rest.high = Bound::Excluded(border),
+                    }
+                    chunk = self.chunk_at_edge(guard, rest, direction);
+                }
+                (hit, _) => break hit,
+            }
+        };
+        let had_none = |&(chunk, end): &(Chunk<'_>, usize)| {
+            !cursor::may_have_come(&chunk, end, bounds) && self.tree.is_current(guard, &chunk)
+        };
+        if found.is_some_and(|hit| hit.record.is_dead()) || !passed.iter().all(had_none) {
+            return Err(Passed);
+        }
+        Ok(found)
+    }
 }
+
+/// Entries have come to a place that a search had passed, or gone from where it ended: it begins anew.
+struct Passed;
+
+const EVERYTHING: KeyBounds<'_> = KeyBounds { low: Bound::Unbounded, high: Bound::Unbounded };

@@ -9,11 +9,9 @@ use std::ops::Bound;
 
 use sapwood_engine::KeyRange;
 use sapwood_mem::reclaim::Guard;
-use sapwood_mem::sync::Ordering;
 
 use crate::chunk::Chunk;
 use crate::cursor::{Inside, KeyBounds};
-use crate::layout::EntryState;
 use crate::map::ChunkMap;
 use crate::scan::key_bounds;
 use crate::tree::Node;
@@ -114,7 +112,7 @@ impl ChunkMap {
         loop {
             match node {
                 Node::Chunk(chunk) => {
-                    return nodes * (chunk.sorted_len() + delta_len(&chunk)) as f64;
+                    return nodes * (chunk.sorted_len() + chunk.delta_len()) as f64;
                 }
                 Node::Inner(inner) => {
                     nodes *= inner.len() as f64;
@@ -132,14 +130,6 @@ fn entries_within(chunk: &Chunk<'_>, bounds: KeyBounds<'_>) -> u64 {
     let delta = chunk.delta_entries_where(|abbreviation| inside.may_have(abbreviation));
     let delta = delta.filter(|(_, entry)| inside.contains(chunk, entry)).count();
     (inside.sorted(chunk).len() + delta) as u64
-}
-
-/// Entries that a chunk has got since it was made.
-fn delta_len(chunk: &Chunk<'_>) -> usize {
-    // Relaxed: how many there are about.
-    let states =
-        chunk.delta_words().iter().map(|word| EntryState::of(word.load(Ordering::Relaxed)));
-    states.take_while(|state| *state != EntryState::Empty).count()
 }
 
 /// How much of a node lies in the range, as a guess: all, half or a quarter.

@@ -7,7 +7,7 @@ use sapwood_testkit::engine::{self, OrderedEngine as _, ScanForm};
 use sapwood_testkit::interleave::{self, StartLine};
 use sapwood_testkit::stress::Round;
 use std::ops::{Bound, ControlFlow};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 fn check(configuration: (usize, usize), round: &Round, seed: u64) {
     if let Err(told) = round.check(&Adapter::new(configuration), seed) {
@@ -285,5 +285,99 @@ fn a_key_that_goes_and_comes_back_is_seen_once_and_hides_no_other() {
                 });
             }
         });
+    });
+}
+
+/// How keys move in a test.
+#[derive(Debug, Clone, Copy)]
+enum Move {
+    /// Away from where searches begin.
+    Away,
+    /// Towards it.
+    Towards,
+    /// To and fro, in the chunk where searches begin, of which other keys are outside of the bounds, and in the next.
+    ToAndFro,
+}
+
+/// Keys that move, each put before the one before it is removed. There is always one of them, and a search once passed
+/// over all of them to a key that stays behind.
+#[test]
+fn the_nearest_of_keys_that_move_is_one_of_them() {
+    const STEPS: u64 = 600;
+    const ORIGIN: u64 = 1_000_000;
+    // The key that lies so far from where searches begin.
+    let key = |direction: Direction, far: u64| match direction {
+        Direction::Ascending => (ORIGIN + far).to_be_bytes(),
+        Direction::Descending => (ORIGIN - far).to_be_bytes(),
+    };
+    let far = |way: Move, step: u64| match way {
+        Move::Away => 1 + step,
+        Move::Towards => 1 + STEPS - step,
+        Move::ToAndFro => 1 + step * 5 % 8,
+    };
+    let directions = [Direction::Ascending, Direction::Descending];
+    let ways = [Move::Away, Move::Towards, Move::ToAndFro];
+    let ways = directions.into_iter().flat_map(|direction| ways.map(|way| (direction, way)));
+    case!().seeds(2, |seed| {
+        for (configuration, (direction, way)) in
+            CONFIGURATIONS.into_iter().flat_map(|small| ways.clone().map(move |way| (small, way)))
+        {
+            let map = map(configuration);
+            map.put(&key(direction, 2 * STEPS), b"stays").unwrap();
+            if let Move::ToAndFro = way {
+                for far in 0..8 {
+                    map.put(&key(direction, far), b"about to go").unwrap();
+                }
+                let outside = match direction {
+                    Direction::Ascending => key(Direction::Descending, 1),
+                    Direction::Descending => key(Direction::Ascending, 1),
+                };
+                map.put(&outside, b"stays").unwrap();
+                for far in 0..8 {
+                    map.remove(&key(direction, far)).unwrap();
+                }
+            }
+            map.put(&key(direction, far(way, 0)), b"moves").unwrap();
+            let gone = AtomicU64::new(0);
+            let start = StartLine::new(4);
+            let search = |thread: u64| {
+                interleave::seed_thread(seed * 10 + thread);
+                start.wait();
+                for turn in thread.. {
+                    let from = gone.load(Ordering::Acquire);
+                    if from == STEPS {
+                        break;
+                    }
+                    let origin = key(direction, 0);
+                    let has_bound = turn % 2 == 0 || matches!(way, Move::ToAndFro);
+                    let found = match (direction, has_bound) {
+                        (Direction::Ascending, false) => map.first(),
+                        (Direction::Ascending, true) => map.higher(&origin),
+                        (Direction::Descending, false) => map.last(),
+                        (Direction::Descending, true) => map.lower(&origin),
+                    };
+                    let found = found.unwrap().expect("one stays").key().to_vec();
+                    let to = gone.load(Ordering::Acquire);
+                    assert!(
+                        (from..=to + 1).any(|step| key(direction, far(way, step))[..] == found[..]),
+                        "{configuration:?} {direction:?} {way:?}: {found:?} at step {from} to {to}"
+                    );
+                }
+            };
+            std::thread::scope(|scope| {
+                let search = &search;
+                for thread in 1..4 {
+                    scope.spawn(move || search(thread));
+                }
+                interleave::seed_thread(seed * 10);
+                start.wait();
+                for step in 0..STEPS {
+                    map.put(&key(direction, far(way, step + 1)), b"moves").unwrap();
+                    interleave::pause();
+                    assert!(map.remove(&key(direction, far(way, step))).unwrap());
+                    gone.store(step + 1, Ordering::Release);
+                }
+            });
+        }
     });
 }
