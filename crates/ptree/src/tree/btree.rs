@@ -22,7 +22,7 @@ use sapwood_engine::Direction;
 use smallvec::SmallVec;
 
 use super::entry::{Entry, Probe, TreeLayout};
-use super::structure::{Flow, Head, Inserted, Place, Reached, Structure};
+use super::structure::{Flow, Head, Inserted, Looks, Part, Place, Reached, Structure};
 use crate::error::{Error, Result};
 use crate::object::ObjectId;
 use crate::transaction::Transaction;
@@ -65,10 +65,20 @@ struct Step {
     len: usize,
 }
 
+/// A node, and its level.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subtree {
+    id: ObjectId,
+    level: usize,
+}
+
 /// From the root to a leaf.
 type Path = SmallVec<[Step; 8]>;
 
 impl Structure for BTree {
+    type Subtree = Subtree;
+    const LOOKS: Looks = Looks { pieces: 16, ways: 1 };
+
     #[inline]
     fn find(view: &impl View, head: &Head, key: Probe<'_>) -> Result<Option<Entry>> {
         let mut id = ObjectId::new(head.root);
@@ -164,32 +174,37 @@ impl Structure for BTree {
         check::reach(view, head, tell);
     }
 
-    fn sample(
+    fn whole(head: &Head) -> Result<Option<Subtree>> {
+        let level = height(head)?;
+        Ok((level > 0).then_some(Subtree { id: ObjectId::new(head.root), level }))
+    }
+
+    fn parts(
         view: &impl View,
-        head: &Head,
-        least: usize,
-        tell: &mut dyn FnMut(Entry) -> Result<()>,
+        subtree: Subtree,
+        tell: &mut impl FnMut(Part<Subtree>),
     ) -> Result<()> {
-        let mut nodes = vec![ObjectId::new(head.root)];
-        let mut told = 0;
-        for level in (LEAF..=height(head)?).rev() {
-            let mut below = Vec::new();
-            for id in nodes {
-                let node = Node::read(view, id, level)?;
-                for rank in 0..node.len {
-                    tell(node.entry(rank))?;
-                }
-                told += node.len;
-                if level > LEAF {
-                    below.extend((0..=node.len).map(|rank| node.child(rank)));
-                }
+        let node = Node::read(view, subtree.id, subtree.level)?;
+        let below = |rank| Part::Subtree(Subtree { id: node.child(rank), level: node.level - 1 });
+        for rank in 0..node.len {
+            if node.level > LEAF {
+                tell(below(rank));
             }
-            if told >= least {
-                break;
-            }
-            nodes = below;
+            tell(Part::Entry(node.entry(rank)));
+        }
+        if node.level > LEAF {
+            tell(below(node.len));
         }
         Ok(())
+    }
+
+    fn part_of(view: &impl View, head: &Head, subtree: Subtree, key: Probe<'_>) -> Result<usize> {
+        let node = Node::read(view, subtree.id, subtree.level)?;
+        Ok(match search(view, head.layout, &node, key)? {
+            Search::Found(rank) if node.level > LEAF => 2 * rank + 1,
+            Search::Absent(rank) if node.level > LEAF => 2 * rank,
+            Search::Found(rank) | Search::Absent(rank) => rank,
+        })
     }
 
     fn build(

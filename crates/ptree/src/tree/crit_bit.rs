@@ -37,7 +37,7 @@ use sapwood_engine::Direction;
 use smallvec::SmallVec;
 
 use super::entry::{Entry, Probe, TreeLayout};
-use super::structure::{Flow, Head, Inserted, Place, Reached, Structure};
+use super::structure::{Flow, Head, Inserted, Looks, Part, Place, Reached, Structure};
 use crate::error::{Error, Result};
 use crate::object::{ObjectId, ObjectType, load, type_of};
 use crate::transaction::{Edit, Transaction};
@@ -94,6 +94,13 @@ impl Link {
         let part = u64::from(position) >> (side as u32 * Link::POSITION_BITS);
         self.0 | part << Link::POSITION_SHIFT & Link::POSITION_MASK
     }
+}
+
+/// What a link leads to, and the position above it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subtree {
+    link: Link,
+    above: Option<Position>,
 }
 
 /// What a node is besides its entry.
@@ -257,6 +264,9 @@ fn set_fork(node: Edit<'_>, fork: Option<Fork>, id: ObjectId) {
 }
 
 impl Structure for CritBit {
+    type Subtree = Subtree;
+    const LOOKS: Looks = Looks { pieces: 64, ways: 2 };
+
     #[inline]
     fn find(view: &impl View, head: &Head, key: Probe<'_>) -> Result<Option<Entry>> {
         Ok(look(view, head, key, |_| {})?.map(|(_, entry)| entry))
@@ -442,31 +452,38 @@ impl Structure for CritBit {
         }
     }
 
-    /// A node's own entry is somewhere below it: a sample, though not one of borders.
-    fn sample(
+    fn whole(head: &Head) -> Result<Option<Subtree>> {
+        Ok((head.root != 0).then_some(Subtree { link: Link::new(head.root), above: None }))
+    }
+
+    /// An entry is no subtree: a way down that has met it goes on at the other side.
+    fn parts(
         view: &impl View,
-        head: &Head,
-        least: usize,
-        tell: &mut dyn FnMut(Entry) -> Result<()>,
+        subtree: Subtree,
+        tell: &mut impl FnMut(Part<Subtree>),
     ) -> Result<()> {
-        if head.root == 0 {
+        let Subtree { link, above } = subtree;
+        if link.is_leaf() {
+            tell(Part::Entry(entry_at(view, link.id())?));
             return Ok(());
         }
-        let mut level = vec![(Link::new(head.root), None)];
-        let mut told = 0;
-        while told < least && !level.is_empty() {
-            let mut below = Vec::with_capacity(level.len() * 2);
-            for (link, above) in level {
-                tell(entry_at(view, link.id())?)?;
-                told += 1;
-                if !link.is_leaf() {
-                    let fork = Fork::read(view, link.id(), above)?;
-                    below.extend([0, 1].map(|side| (fork.link(side), Some(fork.position))));
-                }
-            }
-            level = below;
+        let fork = Fork::read(view, link.id(), above)?;
+        for side in [0, 1] {
+            let link = fork.link(side);
+            tell(match link.is_leaf() {
+                true => Part::Entry(entry_at(view, link.id())?),
+                false => Part::Subtree(Subtree { link, above: Some(fork.position) }),
+            });
         }
         Ok(())
+    }
+
+    fn part_of(view: &impl View, head: &Head, subtree: Subtree, key: Probe<'_>) -> Result<usize> {
+        if subtree.link.is_leaf() {
+            return Ok(0);
+        }
+        let fork = Fork::read(view, subtree.link.id(), subtree.above)?;
+        Ok(bit(head.layout, key, fork.position))
     }
 
     fn build(

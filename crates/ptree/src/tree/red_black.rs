@@ -27,7 +27,7 @@ use sapwood_engine::Direction;
 use smallvec::SmallVec;
 
 use super::entry::{Entry, Probe};
-use super::structure::{Flow, Head, Inserted, Place, Reached, Structure};
+use super::structure::{Flow, Head, Inserted, Looks, Part, Place, Reached, Structure};
 use crate::error::{Error, Result};
 use crate::object::{ObjectId, ObjectType, Word, load, type_of};
 use crate::transaction::{Edit, Transaction};
@@ -101,6 +101,13 @@ fn link_of(words: &[Word], side: usize) -> Link {
 
 fn link_at(view: &impl View, id: ObjectId, side: usize) -> Result<Link> {
     Ok(link_of(node_words(view, id)?, side))
+}
+
+/// What a link leads to, and the nodes above it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subtree {
+    link: Link,
+    depth: usize,
 }
 
 /// A node on a way down, the link that led to it, and the side on which the way left it.
@@ -300,6 +307,9 @@ impl Change<'_, '_> {
 }
 
 impl Structure for RedBlack {
+    type Subtree = Subtree;
+    const LOOKS: Looks = Looks { pieces: 32, ways: 1 };
+
     #[inline]
     fn find(view: &impl View, head: &Head, key: Probe<'_>) -> Result<Option<Entry>> {
         Ok(descend(view, head, key, |_| {})?.map(|(_, entry)| entry))
@@ -448,28 +458,40 @@ impl Structure for RedBlack {
         }
     }
 
-    fn sample(
+    fn whole(head: &Head) -> Result<Option<Subtree>> {
+        let link = Link(head.root);
+        Ok((!link.is_none()).then_some(Subtree { link, depth: 0 }))
+    }
+
+    fn parts(
         view: &impl View,
-        head: &Head,
-        least: usize,
-        tell: &mut dyn FnMut(Entry) -> Result<()>,
+        subtree: Subtree,
+        tell: &mut impl FnMut(Part<Subtree>),
     ) -> Result<()> {
-        let mut level = vec![Link(head.root)];
-        let mut told = 0;
-        for _ in 0..HEIGHT_MAX {
-            let mut below = Vec::with_capacity(level.len() * 2);
-            for link in level.into_iter().filter(|link| !link.is_none()) {
-                let words = node_words(view, link.id())?;
-                tell(entry_of(words))?;
-                told += 1;
-                below.extend([link_of(words, 0), link_of(words, 1)]);
-            }
-            if told >= least {
-                break;
-            }
-            level = below;
+        let depth = subtree.depth + 1;
+        if depth > HEIGHT_MAX {
+            return Err(too_deep(subtree.link.id()));
+        }
+        let words = node_words(view, subtree.link.id())?;
+        let below = |side| Some(link_of(words, side)).filter(|link| !link.is_none());
+        if let Some(link) = below(0) {
+            tell(Part::Subtree(Subtree { link, depth }));
+        }
+        tell(Part::Entry(entry_of(words)));
+        if let Some(link) = below(1) {
+            tell(Part::Subtree(Subtree { link, depth }));
         }
         Ok(())
+    }
+
+    fn part_of(view: &impl View, head: &Head, subtree: Subtree, key: Probe<'_>) -> Result<usize> {
+        let words = node_words(view, subtree.link.id())?;
+        let own = usize::from(!link_of(words, 0).is_none());
+        Ok(match head.layout.compare(view, key, entry_of(words))? {
+            Ordering::Less => 0,
+            Ordering::Equal => own,
+            Ordering::Greater => own + 1,
+        })
     }
 
     fn build(

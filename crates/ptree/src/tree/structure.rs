@@ -149,6 +149,22 @@ pub(crate) enum Reached {
     Nothing(Error),
 }
 
+/// How many looks an estimate takes: more where subtrees of one node may differ more.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Looks {
+    /// Into how many pieces of one size a range is taken apart, about.
+    pub(crate) pieces: usize,
+    /// Random ways down from the top of a piece. The one that tells most entries says whether it is taken apart.
+    pub(crate) ways: usize,
+}
+
+/// A part of a subtree.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Part<S> {
+    Entry(Entry),
+    Subtree(S),
+}
+
 /// Whether a walk goes on.
 pub(crate) type Flow = std::ops::ControlFlow<()>;
 
@@ -159,6 +175,12 @@ pub(crate) type Flow = std::ops::ControlFlow<()>;
 /// the caller throws it away; so their loops are bounded. Numbers that lead to objects are checked by
 /// [`View::object`]; all others are the structure's to check.
 pub(crate) trait Structure {
+    /// What lies below a link, with what a walk has to know of it.
+    type Subtree: Copy;
+
+    /// How closely its subtrees have to be looked at to know how many entries they have, about.
+    const LOOKS: Looks;
+
     /// The entry of a key.
     fn find(view: &impl View, head: &Head, key: Probe<'_>) -> Result<Option<Entry>>;
 
@@ -205,13 +227,23 @@ pub(crate) trait Structure {
     /// damage that it meets. It comes to each node once.
     fn reach(view: &impl View, head: &Head, tell: &mut dyn FnMut(Reached));
 
-    /// Tells some entries near the root, in any order: whole levels, until they are `least` or more.
-    fn sample(
+    /// The whole tree; `None` where it is empty.
+    fn whole(head: &Head) -> Result<Option<Self::Subtree>>;
+
+    /// Tells what a subtree has right below its top, in key order: entries, and subtrees between them.
+    fn parts(
+        view: &impl View,
+        subtree: Self::Subtree,
+        tell: &mut impl FnMut(Part<Self::Subtree>),
+    ) -> Result<()>;
+
+    /// The number of the part that has a key of the tree, or would have it.
+    fn part_of(
         view: &impl View,
         head: &Head,
-        least: usize,
-        tell: &mut dyn FnMut(Entry) -> Result<()>,
-    ) -> Result<()>;
+        subtree: Self::Subtree,
+        key: Probe<'_>,
+    ) -> Result<usize>;
 
     /// Builds an empty tree from entries in strictly ascending order of keys.
     fn build(

@@ -1,5 +1,6 @@
 //! Transactions: alone, nested, many at once.
 
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -361,6 +362,76 @@ fn split_points_cut_ranges_of_every_kind() {
         }
         let few = tree.split_points(low..[0x40, 0x10, 0, 0], 4).expect("read");
         assert!((1..COUNTED).contains(&few.entries), "{kind:?} {}", few.entries);
+    }
+}
+
+/// Keys of several forms: numbers as bytes and as text, in order and in none, names of owners of whom a few have most.
+fn keys_of_many_forms(count: u32) -> Vec<(&'static str, Vec<Vec<u8>>)> {
+    let mixed = |number: u32| number.wrapping_mul(2_654_435_761);
+    let of = |key: &dyn Fn(u32) -> Vec<u8>| (0..count).map(key).collect::<Vec<_>>();
+    vec![
+        ("bytes in order", of(&|number| number.to_be_bytes().to_vec())),
+        ("bytes in no order", of(&|number| mixed(number).to_be_bytes().to_vec())),
+        ("text", of(&|number| format!("user:{}", number * 37).into_bytes())),
+        ("text of fixed width", of(&|number| format!("{:010}", mixed(number)).into_bytes())),
+        (
+            "owners",
+            of(&|number| {
+                // The first has a third, the second a third of what is left, and so on.
+                let owner =
+                    (1.0 - f64::from(mixed(number)) / 4_294_967_296.0).log(2.0 / 3.0) as u32;
+                format!("owner {owner:03}/{}/{number}", mixed(owner) % 1_000).into_bytes()
+            }),
+        ),
+        (
+            "halves",
+            // A half of them at each length more.
+            of(&|number| {
+                let ones = (number + 1).trailing_zeros() as usize;
+                [&vec![b'x'; ones][..], &mixed(number).to_be_bytes()].concat()
+            }),
+        ),
+    ]
+}
+
+#[test]
+fn entries_of_ranges_are_known_within_a_factor_of_two() {
+    const COUNT: usize = 40_000;
+    let pool = Pool::in_memory(PoolOptions::default()).expect("made");
+    for kind in crate::model::KINDS {
+        for (form, mut keys) in keys_of_many_forms(COUNT as u32) {
+            let tree = pool.create_tree(&format!("{kind:?} {form}"), kind, TreeLayout::Bytes);
+            let tree = tree.expect("made");
+            pool.transaction(|tx| keys.iter().try_for_each(|key| tx.put(&tree, key, "").map(drop)))
+                .expect("filled");
+            keys.sort_unstable();
+            for len in [1, 40, 256, 257, 400, 1_000, 5_000, 20_000, COUNT] {
+                for at in 0..8 {
+                    let from = (COUNT - len) * at / 7;
+                    let bounds = (
+                        Bound::Included(&keys[from][..]),
+                        keys.get(from + len)
+                            .map_or(Bound::Unbounded, |key| Bound::Excluded(&key[..])),
+                    );
+                    let found = tree.split_points(bounds, 1).expect("read").entries as usize;
+                    let what = format!("{kind:?} {form}: {found} of {len} from {from}");
+                    assert!((len / 2..=2 * len).contains(&found), "{what}");
+                    assert!(len >= COUNTED as usize || found == len, "{what}");
+                }
+            }
+            // Parts are of about one size, but where a few subtrees of a crit-bit tree have most.
+            let leans = kind == TreeKind::CritBit && ["text", "owners", "halves"].contains(&form);
+            let mut borders = tree.split_points(.., 8).expect("read").keys;
+            assert!(borders.len() > 4, "{kind:?} {form}: {}", borders.len());
+            borders.push(vec![0xff; 9]);
+            let mut begin = 0;
+            for border in borders {
+                let limit = keys.partition_point(|key| *key < border);
+                let part = limit - begin;
+                assert!(part < COUNT / 8 * 2 || leans, "{kind:?} {form}: a part of {part}");
+                begin = limit;
+            }
+        }
     }
 }
 
