@@ -311,7 +311,8 @@ impl<'k> Inside<'k> {
 /// The entry that a cursor would visit first, without a cursor; `None` where there is no entry.
 ///
 /// If its record is alive afterwards, it was the first when the delta had been read to its end: what comes before it in
-/// the sorted part was a tombstone by then. In a frozen chunk it was the first when that was frozen.
+/// the sorted part was a tombstone by then. In a frozen chunk it was the first when that was frozen, or when the caller
+/// came to it, if that was later.
 pub(crate) fn nearest<'g>(
     chunk: &Chunk<'g>,
     bounds: KeyBounds<'_>,

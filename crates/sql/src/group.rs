@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::hash::BuildHasher;
+use std::ops::Range;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -33,11 +34,103 @@ pub(crate) fn encode_value(vector: &Vector, row: usize, out: &mut Vec<u8>) {
     }
 }
 
+/// The values of a row in some columns, packed into a few bytes that others do not share: for each column a byte that
+/// says how many follow, one more than there are, or zero for null; then those. Numbers leave out high bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Packed {
+    bits: u128,
+    bytes: u32,
+}
+
+impl Packed {
+    const BYTES: u32 = 16;
+    /// Of bytes that are too many, from then on.
+    const OVERFLOW: u32 = u32::MAX / 2;
+    /// No first byte says that so many follow.
+    const NONE: u128 = u128::MAX;
+
+    #[inline(always)]
+    fn push(&mut self, word: u128, len: usize) {
+        self.append((word << 8) | (len as u128 + 1), len as u32 + 1);
+    }
+
+    #[inline(always)]
+    fn append(&mut self, bits: u128, bytes: u32) {
+        let all = self.bytes + bytes;
+        if all <= 8 {
+            // As below, with fewer instructions.
+            self.bits |= u128::from((bits as u64) << (self.bytes * 8));
+        } else if all <= Packed::BYTES {
+            self.bits |= bits << (self.bytes * 8);
+        } else {
+            self.bytes = Packed::OVERFLOW;
+            return;
+        }
+        self.bytes = all;
+    }
+
+    #[inline]
+    fn push_int(&mut self, value: i64) {
+        // Small ones have few bytes, below zero too.
+        let value = value.rotate_left(1).cast_unsigned();
+        let value = if value & 1 == 0 { value } else { value ^ (u64::MAX - 1) };
+        self.push(value.into(), (64 - value.leading_zeros() as usize).div_ceil(8));
+    }
+
+    #[inline]
+    fn push_bytes(&mut self, values: &Strings, row: usize) {
+        match values.word(row) {
+            Some((word, len)) => self.push(word, len),
+            None => self.bytes = Packed::OVERFLOW,
+        }
+    }
+
+    /// Appends the values of some rows, each to its own.
+    fn push_column(all: &mut [Packed], vector: &Vector, rows: Range<usize>) {
+        let rows = all.iter_mut().zip(rows);
+        let nulls = vector.nulls.as_deref();
+        let is_null = |row: usize| nulls.is_some_and(|nulls| nulls[row]);
+        match &vector.data {
+            Data::Int(values) => rows.for_each(|(packed, row)| match is_null(row) {
+                true => packed.append(0, 1),
+                false => packed.push_int(values[row]),
+            }),
+            Data::Bytes(values) => rows.for_each(|(packed, row)| match is_null(row) {
+                true => packed.append(0, 1),
+                false => packed.push_bytes(values, row),
+            }),
+            Data::Bool(values) => rows.for_each(|(packed, row)| match is_null(row) {
+                true => packed.append(0, 1),
+                false => packed.push(values[row].into(), 1),
+            }),
+            Data::Big(_) | Data::Huge(_) | Data::Float(_) => {
+                rows.for_each(|(packed, _)| packed.bytes = Packed::OVERFLOW);
+            }
+        }
+    }
+
+    /// The bits, if they have all.
+    #[inline]
+    fn bits(self) -> Option<u128> {
+        (self.bytes <= Packed::BYTES).then_some(self.bits)
+    }
+
+    /// A place of so many (a power of two) for the bits.
+    #[inline]
+    fn place(bits: u128, places: usize) -> usize {
+        let mixed = (bits as u64 ^ ((bits >> 64) as u64).rotate_left(31))
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> 40) as usize & (places - 1)
+    }
+}
+
 /// Groups, numbered from 0 in the order in which they came.
 #[derive(Debug)]
 pub(crate) struct Groups {
-    /// Keys of one column whose bytes are few.
+    /// Keys that can be packed.
     short: HashTable<(u128, u32)>,
+    /// Some of them, each at its [place](Packed::place).
+    near: Vec<(u128, u32)>,
     /// All other keys: numbers of groups, by the bytes of `keys`.
     long: HashTable<(u32, u32)>,
     keys: Strings,
@@ -49,11 +142,17 @@ pub(crate) struct Groups {
     key: Vec<u8>,
 }
 
+/// Keys that are found without a search.
+const NEAR_KEYS: usize = 512;
+/// Rows whose keys are packed before groups are looked up: so few that those stay in the first cache.
+const ROWS_AT_ONCE: usize = 256;
+
 impl Groups {
     /// None yet, by columns of these representations.
     pub(crate) fn new(columns: impl IntoIterator<Item = Data>) -> Groups {
         Groups {
             short: HashTable::new(),
+            near: Vec::new(),
             long: HashTable::new(),
             keys: Strings::new(),
             hasher: FixedState::default(),
@@ -80,7 +179,7 @@ impl Groups {
     /// Bytes of memory that they take, about.
     pub(crate) fn memory(&self) -> usize {
         let columns: usize = self.columns.iter().map(Vector::memory).sum();
-        self.short.capacity() * 40
+        (self.short.capacity() + self.near.len()) * 40
             + self.long.capacity() * 10
             + self.key.capacity()
             + self.keys.memory()
@@ -91,7 +190,7 @@ impl Groups {
     pub(crate) fn assign<V: AsColumn>(
         &mut self,
         columns: &[V],
-        rows: impl Iterator<Item = usize>,
+        rows: Range<usize>,
         numbers: &mut Vec<u32>,
     ) {
         numbers.clear();
@@ -100,43 +199,26 @@ impl Groups {
             numbers.extend(rows.map(|_| 0));
             return;
         }
-        if let [column] = columns {
-            let column = column.as_column();
-            match &column.data {
-                Data::Int(values) => {
-                    for row in rows {
-                        let key = u128::from(values[row] as u64) | 1 << 64;
-                        let key = if column.is_null(row) { 0 } else { key };
-                        numbers.push(self.short(key, column, row));
-                    }
-                    return;
-                }
-                Data::Bytes(values) => {
-                    let mut before = (u128::MAX, 0);
-                    for row in rows {
-                        let number = match (column.is_null(row), short_key(values.get(row))) {
-                            (true, _) => self.short(0, column, row),
-                            (false, Some(key)) if key == before.0 => before.1,
-                            (false, Some(key)) => {
-                                before = (key, self.short(key, column, row));
-                                before.1
-                            }
-                            (false, None) => self.find_or_make(columns, row),
-                        };
-                        numbers.push(number);
-                    }
-                    return;
-                }
-                _ => {}
+        self.near.resize(NEAR_KEYS, (Packed::NONE, 0));
+        for begin in rows.clone().step_by(ROWS_AT_ONCE) {
+            let rows = begin..rows.end.min(begin + ROWS_AT_ONCE);
+            let mut packed = [Packed::default(); ROWS_AT_ONCE];
+            for column in columns {
+                Packed::push_column(&mut packed, column.as_column(), rows.clone());
             }
-        }
-        for row in rows {
-            numbers.push(self.find_or_make(columns, row));
+            let of_row = |(packed, row): (&Packed, usize)| {
+                let Some(bits) = packed.bits() else { return self.find_or_make(columns, row) };
+                let place = Packed::place(bits, NEAR_KEYS);
+                if self.near[place].0 != bits {
+                    self.near[place] = (bits, self.find_or_make_short(bits, columns, row));
+                }
+                self.near[place].1
+            };
+            numbers.extend(packed.iter().zip(rows).map(of_row));
         }
     }
 
-    #[inline]
-    fn short(&mut self, key: u128, column: &Vector, row: usize) -> u32 {
+    fn find_or_make_short<V: AsColumn>(&mut self, key: u128, columns: &[V], row: usize) -> u32 {
         let hash = |key: u128| self.hasher.hash_one(key);
         let entry =
             self.short.entry(hash(key), |(other, _)| *other == key, |(other, _)| hash(*other));
@@ -146,7 +228,9 @@ impl Groups {
                 let number = self.count;
                 entry.insert((key, number));
                 self.count += 1;
-                self.columns[0].push_from(column, row);
+                for (own, column) in self.columns.iter_mut().zip(columns) {
+                    own.push_from(column.as_column(), row);
+                }
                 number
             }
         }
@@ -186,18 +270,6 @@ impl Groups {
     }
 }
 
-/// Up to 15 bytes, with their number: never zero.
-#[inline]
-fn short_key(bytes: &[u8]) -> Option<u128> {
-    if bytes.len() > 15 {
-        return None;
-    }
-    let mut key = [0; 16];
-    key[..bytes.len()].copy_from_slice(bytes);
-    key[15] = bytes.len() as u8 + 1;
-    Some(u128::from_le_bytes(key))
-}
-
 /// What has the values of a column.
 pub(crate) trait AsColumn {
     fn as_column(&self) -> &Vector;
@@ -219,14 +291,40 @@ impl AsColumn for Cow<'_, Vector> {
 #[derive(Debug, Default)]
 pub(crate) struct DistinctValues {
     table: HashTable<u32>,
+    /// Pairs that can be packed, some, each at its [place](Packed::place).
+    near: Vec<u128>,
     keys: Strings,
     hasher: FixedState,
     key: Vec<u8>,
 }
 
+/// Pairs that are found without a search.
+const NEAR_PAIRS: usize = 1 << 15;
+
 impl DistinctValues {
     /// Whether the group has this value for the first time.
+    #[inline]
     pub(crate) fn insert(&mut self, group: u32, vector: &Vector, row: usize) -> bool {
+        let mut packed = Packed::default();
+        packed.append(group.into(), 4);
+        match &vector.data {
+            Data::Int(values) => packed.push_int(values[row]),
+            Data::Bytes(values) => packed.push_bytes(values, row),
+            _ => packed.bytes = Packed::OVERFLOW,
+        }
+        let Some(bits) = packed.bits() else { return self.insert_long(group, vector, row) };
+        if self.near.is_empty() {
+            self.near.resize(NEAR_PAIRS, Packed::NONE);
+        }
+        let place = Packed::place(bits, NEAR_PAIRS);
+        if self.near[place] == bits {
+            return false;
+        }
+        self.near[place] = bits;
+        self.insert_long(group, vector, row)
+    }
+
+    fn insert_long(&mut self, group: u32, vector: &Vector, row: usize) -> bool {
         self.key.clear();
         self.key.extend_from_slice(&group.to_le_bytes());
         encode_value(vector, row, &mut self.key);
@@ -248,7 +346,7 @@ impl DistinctValues {
 
     /// Bytes of memory that they take, about.
     pub(crate) fn memory(&self) -> usize {
-        self.keys.memory() + self.table.capacity() * 5
+        self.keys.memory() + self.table.capacity() * 5 + self.near.len() * 16
     }
 }
 
@@ -277,8 +375,57 @@ mod tests {
 
         let other = vector(&values.map(|value| value.map(|_| "same")));
         let mut pairs = Groups::new([column.data_like(), other.data_like()]);
-        pairs.assign(&[column, other], (0..values.len()).rev(), &mut numbers);
-        assert_eq!(numbers, [0, 1, 2, 1, 3, 4, 2, 3]);
+        pairs.assign(&[column, other], 0..values.len(), &mut numbers);
+        assert_eq!(numbers, [0, 1, 2, 0, 3, 1, 3, 4]);
+    }
+
+    /// Values of all widths, packed and not, on both sides of what fits, against a map.
+    #[test]
+    fn groups_of_many_columns_are_those_of_their_values() {
+        let ints = [0, 1, -1, 127, 128, -128, -129, i64::MAX, i64::MIN, 1 << 40];
+        let texts = ["", "a", "ab", "\0", "\0\0", "seven..", "fifteen bytes..", "sixteen bytes..."];
+        let mut random = fastrand::Rng::with_seed(3);
+        for columns in 1..=4 {
+            let rows: Vec<Vec<Value<'_>>> = (0..3_000)
+                .map(|_| {
+                    let value = |column: usize| match (random.u8(..8), column % 2) {
+                        (0, _) => Value::Null,
+                        (_, 0) => Value::from(texts[random.usize(..texts.len())]),
+                        (_, _) => Value::from(ints[random.usize(..ints.len())]),
+                    };
+                    (0..columns).map(value).collect()
+                })
+                .collect();
+            let data = |column: usize| match column % 2 {
+                0 => Data::Bytes(Strings::new()),
+                _ => Data::Int(Vec::new()),
+            };
+            let mut vectors: Vec<Vector> = (0..columns).map(|at| Vector::new(data(at))).collect();
+            for row in &rows {
+                vectors.iter_mut().zip(row).for_each(|(vector, value)| vector.push_value(value));
+            }
+            let mut groups = Groups::new((0..columns).map(data));
+            let mut numbers = Vec::new();
+            groups.assign(&vectors, 0..rows.len(), &mut numbers);
+            let mut expected = std::collections::HashMap::new();
+            for (row, number) in rows.iter().zip(&numbers) {
+                let next = expected.len() as u32;
+                let own = *expected.entry(format!("{row:?}")).or_insert(next);
+                assert_eq!(own, *number, "{row:?}");
+            }
+            assert_eq!(groups.len(), expected.len());
+            assert!(groups.columns().iter().all(|column| column.len() == expected.len()));
+
+            let (mut distinct, mut pairs) =
+                (DistinctValues::default(), std::collections::HashSet::new());
+            for (row, number) in numbers.iter().enumerate() {
+                let vector = &vectors[0];
+                if !vector.is_null(row) {
+                    let is_new = pairs.insert((number % 7, format!("{:?}", rows[row][0])));
+                    assert_eq!(distinct.insert(number % 7, vector, row), is_new);
+                }
+            }
+        }
     }
 
     #[test]

@@ -265,10 +265,9 @@ impl Accumulator {
         let mut new_rows = Vec::new();
         let mut new_groups = Vec::new();
         let (mut rows, mut groups) = (rows, groups);
-        if self.distinct.is_some() || vector.nulls.is_some() {
+        if let Some(distinct) = &mut self.distinct {
             for (&row, &group) in rows.iter().zip(groups) {
-                let is_new = |distinct: &mut Distinct| distinct.insert(group, vector, row as usize);
-                if !vector.is_null(row as usize) && self.distinct.as_mut().is_none_or(is_new) {
+                if !vector.is_null(row as usize) && distinct.insert(group, vector, row as usize) {
                     new_rows.push(row);
                     new_groups.push(group);
                 }
@@ -432,12 +431,14 @@ fn add((sum, lost): &mut (f64, f64), value: f64) {
 
 impl States {
     fn update(&mut self, vector: &Vector, rows: &[u32], groups: &[u32], kind: &Kind) -> Result<()> {
-        let places =
-            || rows.iter().map(|&row| row as usize).zip(groups.iter().map(|&group| group as usize));
+        let nulls = vector.nulls.as_deref();
+        let places = || {
+            let places = rows.iter().map(|&row| row as usize);
+            let places = places.zip(groups.iter().map(|&group| group as usize));
+            places.filter(|&(row, _)| nulls.is_none_or(|nulls| !nulls[row]))
+        };
         match (self, &vector.data) {
-            (States::Counts(counts), _) => {
-                groups.iter().for_each(|&group| counts[group as usize] += 1)
-            }
+            (States::Counts(counts), _) => places().for_each(|(_, group)| counts[group] += 1),
             (States::Whole { sums, counts, .. }, Data::Int(values)) => {
                 for (row, group) in places() {
                     // 2^64 values of 64 bits go into 128.
@@ -482,6 +483,14 @@ impl States {
                 for (row, group) in places() {
                     let value = values[group].get_or_insert(*is_and);
                     *value = if *is_and { *value && truths[row] } else { *value || truths[row] };
+                }
+            }
+            (States::Values(all), Data::Float(values)) => {
+                for (row, group) in places() {
+                    let Data::Float(own) = &mut all[group].data else {
+                        unreachable!("they are of the values' representation")
+                    };
+                    own.push(values[row]);
                 }
             }
             (States::Values(all), _) => {
@@ -633,12 +642,15 @@ fn offer(best: &mut Option<Vector>, vector: &Vector, row: usize, is_max: bool, i
 
 /// The value at a share of the sorted values, between two neighbours in proportion.
 fn interpolated(mut values: Vec<f64>, share: f64) -> f64 {
-    values.sort_by(|left, right| crate::out::compare_floats(*left, *right));
+    let order = |left: &f64, right: &f64| crate::out::compare_floats(*left, *right);
     let place = share * (values.len() - 1) as f64;
-    let (below, above) = (values[place.floor() as usize], values[place.ceil() as usize]);
-    match below == above || place.fract() == 0.0 {
-        true => below,
-        false => below + (above - below) * place.fract(),
+    let (_, below, behind) = values.select_nth_unstable_by(place.floor() as usize, order);
+    let below = *below;
+    match behind.iter().copied().min_by(order) {
+        Some(above) if place.fract() != 0.0 && above != below => {
+            below + (above - below) * place.fract()
+        }
+        _ => below,
     }
 }
 
@@ -655,9 +667,11 @@ impl Aggregate {
             (Aggregate::QuantileDiscrete(share), data) => {
                 let values = Vector::new(data);
                 let mut order: Vec<usize> = (0..values.len()).collect();
-                order.sort_by(|&left, &right| compare(&values, left, &values, right));
                 let at = (share * values.len() as f64).ceil() as usize;
-                out.push_from(&values, order[at.max(1) - 1]);
+                let order_of =
+                    |&left: &usize, &right: &usize| compare(&values, left, &values, right);
+                let (_, &mut at, _) = order.select_nth_unstable_by(at.max(1) - 1, order_of);
+                out.push_from(&values, at);
             }
             (aggregate, data) => unreachable!("{aggregate:?} of {data:?} ({kind})"),
         }

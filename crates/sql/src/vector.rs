@@ -89,9 +89,49 @@ impl Strings {
         self.ends.push(self.bytes.len());
     }
 
+    /// Appends some that lie one behind the other, and end at these places of their bytes.
+    pub fn extend_from(&mut self, bytes: &[u8], ends: impl Iterator<Item = usize>) {
+        let before = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.ends.extend(ends.map(|end| before + end));
+        debug_assert_eq!(self.ends.last().copied().unwrap_or(0), self.bytes.len());
+    }
+
+    /// One of up to 15 bytes as a number, the first byte lowest, and how many they are.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[inline]
+    pub(crate) fn word(&self, at: usize) -> Option<(u128, usize)> {
+        let begin = if at == 0 { 0 } else { self.ends[at - 1] };
+        let len = self.ends[at] - begin;
+        if len > 15 {
+            return None;
+        }
+        let rest = &self.bytes[begin..];
+        let word = match (rest.first_chunk(), rest.first_chunk()) {
+            (Some(chunk), _) if len < 8 => {
+                (u64::from_le_bytes(*chunk) & ((1 << (len * 8)) - 1)).into()
+            }
+            (_, Some(chunk)) => u128::from_le_bytes(*chunk) & ((1 << (len * 8)) - 1),
+            _ => {
+                let mut chunk = [0; 16];
+                chunk[..len].copy_from_slice(&rest[..len]);
+                u128::from_le_bytes(chunk)
+            }
+        };
+        Some((word, len))
+    }
+
     /// All, in their order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).map(|at| self.get(at))
+    }
+
+    /// Forgets all but the first so many.
+    pub fn truncate(&mut self, len: usize) {
+        self.ends.truncate(len);
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
     }
 
     /// Forgets all, and keeps the memory.

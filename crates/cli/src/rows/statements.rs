@@ -153,6 +153,15 @@ impl<'a> Named<'a> {
             let table = self.only_table(&joined)?;
             return Ok(Place::Table(self.directory(&joined)?, table));
         }
+        // A table in the quotes of a file: 'DIR.table'.
+        if let [one] = parts
+            && let Some((folder, table)) = one.rsplit_once('.')
+            && !table.contains(std::path::is_separator)
+            && !joined.exists()
+            && kept::is_database(Path::new(folder))
+        {
+            return Ok(Place::Table(self.directory(Path::new(folder))?, table.to_owned()));
+        }
         if name.is_file || joined.exists() {
             return Ok(Place::File(joined));
         }

@@ -155,6 +155,17 @@ fn tables_of_directories_are_made_changed_and_asked() {
         rows(&format!("select count(zone), count(*) from {}.tree_stops", shown(&directory))),
         [r#"{"count(zone)":0,"count(*)":3}"#]
     );
+    let quoted = |table: &str| format!("select count(*) as n from '{dir}.{table}'");
+    assert_eq!(rows(&quoted("tree_stops")), [r#"{"n":3}"#]);
+    let error = refused(&["sql", &quoted("hash_stops")], 1);
+    assert!(error.contains("hash_stops"), "{error}");
+    // A file that is not there is none of a folder without tables.
+    std::fs::create_dir(folder.path().join("plain")).expect("made");
+    let missing = folder.path().join("plain.csv");
+    let copied = format!("copy tree_stops from {}", shown(&missing));
+    let error = refused(&["sql", "--dir", dir, &copied], 1);
+    assert!(error.contains("plain.csv"), "{error}");
+    assert_eq!(std::fs::read_dir(folder.path().join("plain")).expect("read").count(), 0);
 }
 
 #[test]

@@ -94,7 +94,7 @@ impl Tree {
         let is_all = low == Bound::Unbounded && high == Bound::Unbounded;
         let entries = match counted < COUNTED {
             true => counted,
-            false if is_all => count,
+            false if is_all => count.max(counted),
             false => (sum as u64).clamp(counted, count.max(counted)),
         };
         pieces.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
@@ -284,7 +284,7 @@ fn parts_of_range<S: Structure>(
     Ok(range)
 }
 
-/// Whether a key begins a part of a range: it lies in it, and is not its first.
+/// Whether a key can begin a part of a range: it lies in it, and behind a bound that it has.
 fn is_inside(key: &[u8], low: Bound<&[u8]>, high: Bound<&[u8]>) -> bool {
     let above = match low {
         Bound::Unbounded => true,

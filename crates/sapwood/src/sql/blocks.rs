@@ -59,10 +59,11 @@ impl<'b> BlockColumns<'b> {
     /// Appends some rows to vectors of these columns.
     pub(super) fn push(&self, rows: Range<usize>, vectors: &mut [Vector]) -> Result<()> {
         for (vector, column) in vectors.iter_mut().zip(&self.columns) {
-            let pushed = match column.push_ints(rows.clone(), vector) {
-                true => Ok(()),
-                false => column.push_cells(rows.clone(), vector),
-            };
+            let pushed =
+                match column.push_numbers(&rows, vector) || column.push_texts(&rows, vector) {
+                    true => Ok(()),
+                    false => column.push_cells(rows.clone(), vector),
+                };
             let table = || Arc::from(self.table.name());
             pushed.map_err(|cause| Error::Schema { table: table(), cause })?;
         }
@@ -75,26 +76,69 @@ impl BlockColumn<'_> {
         self.nulls.map_or(&b""[..], |piece| piece.get(row))
     }
 
-    /// Appends whole numbers of one width; false if the column has others.
-    fn push_ints(&self, rows: Range<usize>, vector: &mut Vector) -> bool {
+    /// Appends numbers of one width; false if the column has others.
+    fn push_numbers(&self, rows: &Range<usize>, vector: &mut Vector) -> bool {
         let described = &self.described;
-        let (Data::Int(numbers), Some(width)) = (&mut vector.data, described.width()) else {
-            return false;
-        };
+        let Some(width) = described.width() else { return false };
         let pieces = self.values.and_then(|values| values.of_width(width));
         let pieces = pieces.and_then(|pieces| pieces.get(rows.start * width..rows.end * width));
-        let before = numbers.len();
-        if !pieces.is_some_and(|pieces| described.push_ints(pieces, numbers)) {
+        let Some(pieces) = pieces else { return false };
+        let pushed = match &mut vector.data {
+            Data::Int(numbers) => described.push_ints(pieces, numbers),
+            Data::Float(numbers) => described.push_floats(pieces, numbers),
+            _ => false,
+        };
+        if pushed {
+            self.push_nulls(rows, vector);
+        }
+        pushed
+    }
+
+    /// Appends texts that lie in their pieces as they are; false, and none, if the column has others.
+    fn push_texts(&self, rows: &Range<usize>, vector: &mut Vector) -> bool {
+        let (Data::Bytes(texts), Some(values)) = (&mut vector.data, self.values) else {
+            return false;
+        };
+        if self.described.is_text() {
+            let (bytes, ends) = values.run(rows.clone());
+            texts.extend_from(bytes, ends);
+            self.push_nulls(rows, vector);
+            return true;
+        }
+        if !self.described.is_key_text() {
             return false;
         }
-        let mut is_null = rows.map(|row| described.is_null(self.nulls_of(row)));
-        if self.nulls.is_some() && (vector.nulls.is_some() || is_null.clone().any(|it| it)) {
-            let nulls = vector.nulls.get_or_insert_with(|| vec![false; before]);
-            nulls.extend(&mut is_null);
-        } else if let Some(nulls) = &mut vector.nulls {
-            nulls.resize(numbers.len(), false);
+        let (bytes, ends) = values.run(rows.clone());
+        let (before, mut begin) = (texts.len(), 0);
+        for end in ends {
+            match ColumnPiece::key_text(&bytes[begin..end]) {
+                Some(text) => texts.push(text),
+                None => {
+                    texts.truncate(before);
+                    return false;
+                }
+            }
+            begin = end;
         }
+        self.push_nulls(rows, vector);
         true
+    }
+
+    /// Notes which of the rows that were appended to the data are null.
+    fn push_nulls(&self, rows: &Range<usize>, vector: &mut Vector) {
+        let (Some(piece), Some(bit)) = (self.nulls, self.described.null_bit()) else {
+            return note_nulls(vector, rows.len(), |_| false);
+        };
+        let (byte, mask) = (bit / 8, 1 << (bit % 8));
+        match piece.width() {
+            Some(width) if byte < width => {
+                let (bytes, _) = piece.run(rows.clone());
+                note_nulls(vector, rows.len(), |at| bytes[at * width + byte] & mask != 0);
+            }
+            _ => note_nulls(vector, rows.len(), |at| {
+                self.described.is_null(piece.get(rows.start + at))
+            }),
+        }
     }
 
     fn push_cells(&self, rows: Range<usize>, vector: &mut Vector) -> schema::Result<()> {
@@ -103,6 +147,15 @@ impl BlockColumn<'_> {
             vector.push_cell(&self.described.cell(value, self.nulls_of(row))?);
         }
         Ok(())
+    }
+}
+
+/// Notes which of the last so many values are null.
+#[inline]
+fn note_nulls(vector: &mut Vector, len: usize, is_null: impl Fn(usize) -> bool) {
+    if vector.nulls.is_some() || (0..len).any(&is_null) {
+        let before = vector.data.len() - len;
+        vector.nulls.get_or_insert_with(|| vec![false; before]).extend((0..len).map(is_null));
     }
 }
 

@@ -157,6 +157,30 @@ impl ColumnPiece {
         }
     }
 
+    /// The bit of the null bits that says whether the column is null; `None` where none does.
+    pub fn null_bit(&self) -> Option<usize> {
+        match self.form {
+            Form::Fixed { null, .. } | Form::Text { null, .. } => null.map(|null| null.bit),
+            Form::Absent | Form::Key { .. } => None,
+        }
+    }
+
+    /// Whether pieces of the column are its texts, and those of null rows are empty.
+    pub fn is_text(&self) -> bool {
+        matches!(self.form, Form::Text { .. })
+    }
+
+    /// Whether pieces of the column are texts of a key, with what ends them: [`key_text`](Self::key_text).
+    pub fn is_key_text(&self) -> bool {
+        matches!(self.form, Form::Key { nullable: false, .. }) && self.kind.width().is_none()
+    }
+
+    /// The text of a key's piece, where it lies in that as it is: unless it has a zero byte.
+    #[inline]
+    pub fn key_text(piece: &[u8]) -> Option<&[u8]> {
+        piece.strip_suffix(&[0, 1]).filter(|text| text.iter().all(|byte| *byte != 0))
+    }
+
     /// Whether the column is null in a row with these null bits.
     #[inline]
     pub fn is_null(&self, nulls: &[u8]) -> bool {
@@ -211,6 +235,22 @@ impl ColumnPiece {
             }
             (Type::Decimal { digits: ..=18, .. }, true) => {
                 all(pieces, numbers, |it| i64::from_be_bytes(it) ^ i64::MIN);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// As [`push_ints`](Self::push_ints), of floats that are not in the key.
+    pub fn push_floats(&self, pieces: &[u8], numbers: &mut Vec<f64>) -> bool {
+        match (&self.form, &self.kind) {
+            (Form::Fixed { .. }, Type::F64) => {
+                let (pieces, _) = pieces.as_chunks();
+                numbers.extend(pieces.iter().map(|piece| f64::from_le_bytes(*piece)));
+            }
+            (Form::Fixed { .. }, Type::F32) => {
+                let (pieces, _) = pieces.as_chunks();
+                numbers.extend(pieces.iter().map(|piece| f64::from(f32::from_le_bytes(*piece))));
             }
             _ => return false,
         }

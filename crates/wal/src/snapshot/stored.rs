@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use sapwood_disk::{CachedFile, Disk, Presence, checksum};
@@ -79,6 +80,26 @@ impl Piece {
                 &self.bytes[begin..ends[entry]]
             }
         }
+    }
+
+    /// Those of some entries, one behind the other, and where each of them ends.
+    ///
+    /// # Panics
+    /// If the block has fewer.
+    pub fn run(&self, entries: Range<usize>) -> (&[u8], impl Iterator<Item = usize>) {
+        let end_of = |entry: usize| match &self.ends {
+            None => entry * self.width,
+            Some(_) if entry == 0 => 0,
+            Some(ends) => ends[entry - 1],
+        };
+        let begin = end_of(entries.start);
+        let bytes = &self.bytes[begin..end_of(entries.end)];
+        (bytes, entries.map(move |entry| end_of(entry + 1) - begin))
+    }
+
+    /// How many bytes each has, if they have as many.
+    pub fn width(&self) -> Option<usize> {
+        self.ends.is_none().then_some(self.width)
     }
 
     /// Those of all entries, one behind the other, if each has so many bytes.
