@@ -14,6 +14,7 @@
 //! | fingerprint byte, delta abbreviation | inserter, after its CAS (Release, Relaxed): a hint that may lag | searches; zero means "look at the word" |
 //! | claim | rebalance (CAS, AcqRel), given back if memory runs out | writers that met a frozen word |
 //! | tombstones | remover (Relaxed) | remover, to decide on a rebalance |
+//! | gone | search for the nearest entry that passed tombstones (Release) | the next one (Acquire), which passes over them |
 //!
 //! *Invariants*
 //! - I-APPEND: delta words fill from the first to the last and never become empty again.
@@ -27,6 +28,7 @@
 use std::cmp::Ordering as KeyOrder;
 use std::marker::PhantomData;
 
+use sapwood_engine::Direction;
 use sapwood_mem::arena::prefetch_line;
 use sapwood_mem::sync::{Ordering, RawAtomicU64};
 use sapwood_mem::{Arena, SliceRef};
@@ -543,6 +545,30 @@ impl<'g> Chunk<'g> {
             |word: &RawAtomicU64| EntryState::of(word.load(Ordering::Acquire)) == EntryState::Empty;
         // I-APPEND.
         self.delta_words().iter().position(empty).unwrap_or(self.delta_cap)
+    }
+
+    /// Sorted entries at the end where a walk begins that are tombstones, as far as that is known. They stay what they
+    /// are.
+    #[inline]
+    pub(crate) fn gone(&self, direction: Direction) -> usize {
+        // Acquire: pairs with the Release in `note_gone`: a thread that passes over them sees what came before they went.
+        let gone = self.head().gone.load(Ordering::Acquire);
+        let half = match direction {
+            Direction::Ascending => gone as u32,
+            Direction::Descending => (gone >> 32) as u32,
+        };
+        half as usize
+    }
+
+    /// Notes how many they are.
+    pub(crate) fn note_gone(&self, direction: Direction, count: usize) {
+        let (ascending, descending) = match direction {
+            Direction::Ascending => (count, self.gone(Direction::Descending)),
+            Direction::Descending => (self.gone(Direction::Ascending), count),
+        };
+        let gone = ascending as u64 | (descending as u64) << 32;
+        // Release: pairs with the Acquire in `gone`. What another thread has noted meanwhile may get lost.
+        self.head().gone.store(gone, Ordering::Release);
     }
 
     /// Claims the chunk for a rebalance by this thread; false if another one has it.

@@ -318,14 +318,21 @@ pub(crate) fn nearest<'g>(
     bounds: KeyBounds<'_>,
     direction: Direction,
 ) -> Option<Hit<'g>> {
-    nearest_of(chunk, bounds, direction, |word| {
+    let (hit, gone) = nearest_of(chunk, bounds, direction, |word| {
         // Acquire: pairs with the CAS in `append` or `swap` that published the record.
         match EntryState::of(word.load(Ordering::Acquire)) {
             EntryState::Record(slice) => Some(slice),
             EntryState::Empty | EntryState::Tombstone => None,
         }
-    })
+    });
+    if gone > chunk.gone(direction) + GONE_STEP {
+        chunk.note_gone(direction, gone);
+    }
+    hit
 }
+
+/// Tombstones at an end of a chunk that searches pass one by one, before one notes them.
+const GONE_STEP: usize = 8;
 
 /// What [`nearest_alive`] found.
 pub(crate) struct Alive<'g> {
@@ -343,7 +350,7 @@ pub(crate) fn nearest_alive<'g>(
     direction: Direction,
 ) -> Alive<'g> {
     let stale = Cell::new(false);
-    let hit = nearest_of(chunk, bounds, direction, |word| match look(chunk, word) {
+    let (hit, _) = nearest_of(chunk, bounds, direction, |word| match look(chunk, word) {
         (Visit::Record(_), slice) => slice,
         (Visit::Gone, _) => None,
         (Visit::Moved(_), _) => {
@@ -371,16 +378,30 @@ pub(crate) fn may_have_come(chunk: &Chunk<'_>, end: usize, bounds: KeyBounds<'_>
 }
 
 /// The nearest of the entries of whose words `record` tells a record. It is asked about each that may be the nearest,
-/// those of the delta last, up to its end.
+/// those of the delta last, up to its end. Also answers how many sorted entries at the end of the chunk have none.
 #[inline(always)]
 fn nearest_of<'g>(
     chunk: &Chunk<'g>,
     bounds: KeyBounds<'_>,
     direction: Direction,
     record: impl Fn(&'g RawAtomicU64) -> Option<SliceRef>,
-) -> Option<Hit<'g>> {
+) -> (Option<Hit<'g>>, usize) {
     let inside = Inside::of(chunk, bounds);
     let mut sorted = inside.sorted(chunk);
+    let gone = chunk.gone(direction);
+    let begins_there = match direction {
+        Direction::Ascending => sorted.start <= gone,
+        Direction::Descending => sorted.end + gone >= chunk.sorted_len(),
+    };
+    if begins_there {
+        match direction {
+            Direction::Ascending => sorted.start = gone.min(sorted.end),
+            Direction::Descending => {
+                sorted.end = (chunk.sorted_len() - gone).max(sorted.start);
+            }
+        }
+    }
+    let ahead = sorted.len();
     let nearest_sorted = loop {
         let at = match direction {
             Direction::Ascending => sorted.next(),
@@ -391,6 +412,10 @@ fn nearest_of<'g>(
         if let Some(slice) = record(word) {
             break Some((Gathered { abbreviation: chunk.sorted_abbreviation(at), slice }, word));
         }
+    };
+    let gone = match begins_there {
+        true => gone + ahead - sorted.len() - usize::from(nearest_sorted.is_some()),
+        false => 0,
     };
     let nearer = match direction {
         Direction::Ascending => KeyOrder::Less,
@@ -411,8 +436,13 @@ fn nearest_of<'g>(
             }
         }
     }
-    let (Gathered { slice, .. }, word) = nearest.get()?;
-    Some(Hit { chunk: *chunk, word, slice, record: chunk.record(slice) })
+    let hit = nearest.get().map(|(Gathered { slice, .. }, word)| Hit {
+        chunk: *chunk,
+        word,
+        slice,
+        record: chunk.record(slice),
+    });
+    (hit, gone)
 }
 
 /// Whether every key of the chunk lies above this lower bound.

@@ -89,7 +89,9 @@ pub(crate) struct ChunkHead {
     pub(crate) tombstones: RawAtomicU64,
     /// Positions that a shape picks.
     pub(crate) picks: [u8; 8],
-    pub(crate) reserved2: u64,
+    /// Sorted entries that are known to be tombstones: so many from the first on in the low half, from the last on
+    /// in the high one.
+    pub(crate) gone: RawAtomicU64,
 }
 
 /// Head of an inner node; behind it separator abbreviations, child words,
@@ -306,7 +308,11 @@ pub fn layout_table() -> String {
                 "picks",
                 "positions behind the prefix that the shape picks",
             ),
-            (offset_of!(ChunkHead, reserved2), "reserved", "zero"),
+            (
+                offset_of!(ChunkHead, gone),
+                "gone",
+                "sorted tombstones from the first on, then from the last on: 4 bytes each",
+            ),
         ],
     );
     head(

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use super::load::{Accounted, Load, Loadable};
 use super::space::{KeyBuffer, Space};
-use super::workload::{Job, Op, ScanForm, Workload};
+use super::workload::{End, Job, Op, ScanForm, Workload};
 use crate::Error;
 use crate::figures::{Percentiles, new_histogram};
 use crate::resident::resident_bytes;
@@ -16,6 +18,8 @@ use crate::tally::Tally;
 /// An ordered map under test. Sums are [`consume`](crate::consume::consume)'s of every byte read.
 pub(crate) trait Ordered: Send + Sync + Sized {
     const NAME: &'static str;
+    /// Whether it can [`pop`](Self::pop).
+    const POPS: bool = false;
 
     fn new() -> Self;
 
@@ -39,6 +43,16 @@ pub(crate) trait Ordered: Send + Sync + Sized {
     fn ascend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally;
 
     fn descend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally;
+
+    /// The first entry, or none.
+    fn first(&self) -> Tally {
+        self.ascend(&[0], 1, ScanForm::Stream)
+    }
+
+    /// Removes the first entry or the last one; the sum of its value.
+    fn pop(&self, _end: End) -> Option<u64> {
+        unreachable!("it says that it cannot")
+    }
 
     fn accounted(&self) -> Option<Accounted> {
         None
@@ -75,14 +89,16 @@ impl<E: Ordered> Contender<Job> for InProcess<E> {
         E::NAME
     }
 
-    fn runs(&self, _: Workload) -> bool {
-        true
+    fn runs(&self, workload: Workload) -> bool {
+        E::POPS || workload.pops().is_none()
     }
 
     fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
         let plans = plans(self.space(), job);
-        let (elapsed, tallies) = run_threads(job.clock, &plans, |plan| {
-            work(&self.engine, self.space(), job.workload, plan)
+        let queue = Queue::<E>::for_job(job);
+        let (elapsed, tallies) = run_threads(job.clock, &plans, |plan| match &queue {
+            Some(queue) => queue.work(plan),
+            None => work(&self.engine, self.space(), job.workload, plan),
         });
         let tally = tallies.into_iter().fold(Tally::default(), Tally::merge);
         restore(&self.engine, self.space(), job.workload, &plans)?;
@@ -92,11 +108,16 @@ impl<E: Ordered> Contender<Job> for InProcess<E> {
     fn latencies(&mut self, job: &Job) -> Result<Percentiles, Error> {
         let plans = plans(self.space(), job);
         let (engine, space) = (&self.engine, self.space());
+        let queue = Queue::<E>::for_job(job);
         let (_, histograms) = run_threads(job.clock, &plans, |plan| {
             let mut histogram = new_histogram();
             for op in plan {
                 let begin = Instant::now();
-                std::hint::black_box(work(engine, space, job.workload, std::slice::from_ref(op)));
+                let one = std::slice::from_ref(op);
+                std::hint::black_box(match &queue {
+                    Some(queue) => queue.work(one),
+                    None => work(engine, space, job.workload, one),
+                });
                 histogram.saturating_record(begin.elapsed().as_nanos() as u64);
             }
             histogram
@@ -130,6 +151,45 @@ impl<E: Ordered> Loadable for InProcess<E> {
 
     fn everything(&mut self) -> Result<Option<Tally>, Error> {
         Ok(Some(self.engine.ascend(&[0], usize::MAX, ScanForm::Stream)))
+    }
+}
+
+/// The value of each entry of a queue.
+pub(crate) const QUEUED: [u8; 100] = [7; 100];
+/// Entries of a queue while it is worked on.
+const QUEUED_ENTRIES: u64 = 10_000;
+
+/// A map of its own that threads put into and pop from. Keys ascend.
+struct Queue<E> {
+    engine: E,
+    end: End,
+    next: AtomicU64,
+}
+
+impl<E: Ordered> Queue<E> {
+    fn for_job(job: &Job) -> Option<Queue<E>> {
+        let end = job.workload.pops()?;
+        let queue = Queue { engine: E::new(), end, next: AtomicU64::new(0) };
+        (0..QUEUED_ENTRIES).for_each(|_| queue.put());
+        Some(queue)
+    }
+
+    #[inline]
+    fn put(&self) {
+        let mut key = [0; 16];
+        // Relaxed: each number is taken once, and that is all it says.
+        key[8..].copy_from_slice(&self.next.fetch_add(1, Relaxed).to_be_bytes());
+        self.engine.put(&key, &QUEUED);
+    }
+
+    #[inline]
+    fn work(&self, plan: &[Op]) -> Tally {
+        let mut tally = Tally::default();
+        for _ in plan {
+            self.put();
+            tally.add(self.engine.pop(self.end).expect("as many were put as popped, and more"));
+        }
+        tally
     }
 }
 
@@ -175,6 +235,11 @@ fn work<E: Ordered>(engine: &E, space: &Space, workload: Workload, plan: &[Op]) 
         Workload::Put => {
             for op in plan {
                 engine.put(space.key(op.number(), buffer), space.value(op.number()));
+            }
+        }
+        Workload::First => {
+            for _ in plan {
+                tally = tally.merge(engine.first());
             }
         }
         _ => {

@@ -91,7 +91,7 @@ impl Contender<Job> for Jvm {
     }
 
     fn runs(&self, workload: Workload) -> bool {
-        !workload.is_short_scan()
+        !workload.is_short_scan() && workload != Workload::First && workload.pops().is_none()
     }
 
     fn run(&mut self, job: &Job) -> Result<Outcome, Error> {

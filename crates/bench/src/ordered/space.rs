@@ -9,6 +9,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
+use super::in_process::QUEUED;
 use super::workload::{Job, Workload};
 use crate::Error;
 use crate::consume::consume;
@@ -240,6 +241,10 @@ impl Space {
                     Workload::Mixed if op.writes() => {}
                     Workload::Mixed => tally.add(consume(self.value(op.number()))),
                     Workload::Put | Workload::PutIfAbsentOrUpdate => return None,
+                    Workload::First => {
+                        tally = tally.merge(Tally { entries: 1, sum: self.sums_below[1] });
+                    }
+                    Workload::Fifo | Workload::Lifo => tally.add(consume(&QUEUED)),
                     _ => {
                         let scan = job.workload.scan()?;
                         let sums = match scan.form {

@@ -24,7 +24,7 @@ const fn target(peer: &'static str, workload: Workload, least: f64) -> Target {
 }
 
 /// Each holds on every thread count.
-const TARGETS: [Target; 24] = [
+const TARGETS: [Target; 25] = [
     target(SKIP_LIST, Workload::Put, 4.0),
     target(SKIP_LIST, Workload::PutIfAbsentOrUpdate, 4.0),
     target(SKIP_LIST, Workload::GetZeroCopy, 3.0),
@@ -39,6 +39,7 @@ const TARGETS: [Target; 24] = [
     target(BTREE, Workload::Scan1, 0.8),
     target(BTREE, Workload::Scan10, 1.0),
     target(BTREE, Workload::Scan100, 1.5),
+    target(BTREE, Workload::Fifo, 0.5),
     target(JDK_SKIP_LIST, Workload::Put, 5.0),
     target(JDK_SKIP_LIST, Workload::PutIfAbsentOrUpdate, 5.0),
     target(JDK_SKIP_LIST, Workload::GetZeroCopy, 5.0),

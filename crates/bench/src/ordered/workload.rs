@@ -11,7 +11,7 @@ pub(crate) const SCAN_ENTRIES: usize = 10_000;
 /// Writes in a hundred operations of the mixed workload.
 const MIXED_WRITES_PERCENT: u64 = 5;
 
-/// Oak's scenarios, scans of keys alone and scans of few entries.
+/// Oak's scenarios, scans of keys alone and of few entries, and queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Workload {
     GetZeroCopy,
@@ -28,11 +28,14 @@ pub(crate) enum Workload {
     Scan1,
     Scan10,
     Scan100,
+    First,
+    Fifo,
+    Lifo,
 }
 
 impl Workload {
     /// All timed ones, in the order of a run.
-    pub(crate) const TIMED: [Workload; 14] = [
+    pub(crate) const TIMED: [Workload; 17] = [
         Workload::GetZeroCopy,
         Workload::GetCopy,
         Workload::AscendingStream,
@@ -44,6 +47,9 @@ impl Workload {
         Workload::Scan1,
         Workload::Scan10,
         Workload::Scan100,
+        Workload::First,
+        Workload::Fifo,
+        Workload::Lifo,
         Workload::Mixed,
         Workload::PutIfAbsentOrUpdate,
         Workload::Put,
@@ -65,6 +71,9 @@ impl Workload {
             Workload::Scan1 => "scan-1",
             Workload::Scan10 => "scan-10",
             Workload::Scan100 => "scan-100",
+            Workload::First => "first",
+            Workload::Fifo => "fifo",
+            Workload::Lifo => "lifo",
         }
     }
 
@@ -79,6 +88,15 @@ impl Workload {
     /// Whether it is a scan of few entries, of which a run has as many as of point operations.
     pub(crate) fn is_short_scan(self) -> bool {
         self.scan().is_some_and(|scan| scan.entries < SCAN_ENTRIES)
+    }
+
+    /// The end that it pops from a queue of its own, after each put, if it does.
+    pub(crate) fn pops(self) -> Option<End> {
+        match self {
+            Workload::Fifo => Some(End::First),
+            Workload::Lifo => Some(End::Last),
+            _ => None,
+        }
     }
 
     /// Direction, form and length, if this is a scan.
@@ -112,6 +130,13 @@ impl Timed for Workload {
     fn unit(self) -> Unit {
         if self.is_scan() { Unit::Scans } else { Unit::Operations }
     }
+}
+
+/// An end of a queue whose entries are put in ascending order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    First,
+    Last,
 }
 
 /// The form in which a scan returns entries.
@@ -203,6 +228,7 @@ impl Job {
                 Workload::Put | Workload::PutIfAbsentOrUpdate => {
                     Op(random.below(space.range()) | WRITES)
                 }
+                Workload::First | Workload::Fifo | Workload::Lifo => Op(0),
                 _ => {
                     let rank = random.below(starts);
                     let descending = scan.is_some_and(|scan| scan.descending);

@@ -365,7 +365,7 @@ fn split_points_cut_ranges_of_every_kind() {
     }
 }
 
-/// Keys of several forms: numbers as bytes and as text, in order and in none, names of owners of whom a few have most.
+/// Keys of several forms: numbers as bytes and as text, in order and in none, names of owners, some of which have most.
 fn keys_of_many_forms(count: u32) -> Vec<(&'static str, Vec<Vec<u8>>)> {
     let mixed = |number: u32| number.wrapping_mul(2_654_435_761);
     let of = |key: &dyn Fn(u32) -> Vec<u8>| (0..count).map(key).collect::<Vec<_>>();

@@ -7,7 +7,7 @@ use sapwood_chunkmap::{ChunkMap, Direction, Entry, ValueMut};
 use crate::consume::consume;
 use crate::ordered::in_process::Ordered;
 use crate::ordered::load::Accounted;
-use crate::ordered::workload::ScanForm;
+use crate::ordered::workload::{End, ScanForm};
 use crate::tally::Tally;
 
 pub(crate) struct Sapwood(ChunkMap);
@@ -17,6 +17,7 @@ const SOUND: &str = "keys and values are within bounds and the table has no budg
 
 impl Ordered for Sapwood {
     const NAME: &'static str = super::SAPWOOD;
+    const POPS: bool = true;
 
     fn new() -> Self {
         Sapwood(ChunkMap::new())
@@ -65,6 +66,24 @@ impl Ordered for Sapwood {
             ScanForm::Iterator => iterate(self.0.range(bounds).rev(), limit),
             _ => stream(&self.0, bounds, Direction::Descending, limit, form),
         }
+    }
+
+    #[inline]
+    fn first(&self) -> Tally {
+        let mut tally = Tally::default();
+        if let Some(first) = self.0.first().expect(SOUND) {
+            tally.add(consume(first.key()).wrapping_add(consume(first.value())));
+        }
+        tally
+    }
+
+    #[inline]
+    fn pop(&self, end: End) -> Option<u64> {
+        let popped = match end {
+            End::First => self.0.pop_first(),
+            End::Last => self.0.pop_last(),
+        };
+        popped.expect(SOUND).map(|(_, value)| consume(&value))
     }
 
     fn maps_its_memory(&self) -> bool {

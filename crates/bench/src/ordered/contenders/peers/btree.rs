@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 use crate::consume::consume;
 use crate::ordered::contenders::BTREE;
 use crate::ordered::in_process::Ordered;
-use crate::ordered::workload::ScanForm;
+use crate::ordered::workload::{End, ScanForm};
 use crate::tally::Tally;
 
 type Bytes = Box<[u8]>;
@@ -19,6 +19,7 @@ pub(crate) struct LockedBTree(RwLock<BTreeMap<Bytes, Bytes>>);
 
 impl Ordered for LockedBTree {
     const NAME: &'static str = BTREE;
+    const POPS: bool = true;
 
     fn new() -> Self {
         LockedBTree(RwLock::default())
@@ -60,6 +61,27 @@ impl Ordered for LockedBTree {
 
     fn remove(&self, key: &[u8]) -> bool {
         self.0.write().remove(key).is_some()
+    }
+
+    #[inline]
+    fn first(&self) -> Tally {
+        let map = self.0.read();
+        let mut tally = Tally::default();
+        if let Some((key, value)) = map.first_key_value() {
+            tally.add(consume(key).wrapping_add(consume(value)));
+        }
+        tally
+    }
+
+    #[inline]
+    fn pop(&self, end: End) -> Option<u64> {
+        let mut map = self.0.write();
+        let popped = match end {
+            End::First => map.pop_first(),
+            End::Last => map.pop_last(),
+        };
+        drop(map);
+        popped.map(|(_, value)| consume(&value))
     }
 
     fn ascend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {

@@ -6,13 +6,14 @@ use super::Cell;
 use crate::consume::consume;
 use crate::ordered::contenders::SKIP_LIST;
 use crate::ordered::in_process::Ordered;
-use crate::ordered::workload::ScanForm;
+use crate::ordered::workload::{End, ScanForm};
 use crate::tally::Tally;
 
 pub(crate) struct SkipList(SkipMap<Box<[u8]>, Cell>);
 
 impl Ordered for SkipList {
     const NAME: &'static str = SKIP_LIST;
+    const POPS: bool = true;
 
     fn new() -> Self {
         SkipList(SkipMap::new())
@@ -53,6 +54,24 @@ impl Ordered for SkipList {
 
     fn remove(&self, key: &[u8]) -> bool {
         self.0.remove(key).is_some()
+    }
+
+    #[inline]
+    fn first(&self) -> Tally {
+        let mut tally = Tally::default();
+        if let Some(first) = self.0.front() {
+            tally.add(consume(first.key()).wrapping_add(first.value().sum()));
+        }
+        tally
+    }
+
+    #[inline]
+    fn pop(&self, end: End) -> Option<u64> {
+        let popped = match end {
+            End::First => self.0.pop_front(),
+            End::Last => self.0.pop_back(),
+        };
+        popped.map(|entry| entry.value().sum())
     }
 
     fn ascend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
