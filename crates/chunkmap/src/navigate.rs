@@ -125,7 +125,7 @@ impl ChunkMap {
         loop {
             let taken = {
                 let guard = self.tree.reclaimer.pin();
-                match self.try_nearest(&guard, EVERYTHING, direction) {
+                match self.try_nearest(&guard, key_bounds(&..), direction) {
                     Err(Passed) => continue,
                     Ok(None) => return Ok(None),
                     Ok(Some(hit)) => match hit.record.try_write_shared()? {
@@ -215,5 +215,3 @@ impl ChunkMap {
 
 /// Entries have come to a place that a search had passed, or gone from where it ended: it begins anew.
 struct Passed;
-
-const EVERYTHING: KeyBounds<'_> = KeyBounds { low: Bound::Unbounded, high: Bound::Unbounded };

@@ -87,24 +87,32 @@ impl Packed {
 
     /// Appends the values of some rows, each to its own.
     fn push_column(all: &mut [Packed], vector: &Vector, rows: Range<usize>) {
-        let rows = all.iter_mut().zip(rows);
-        let nulls = vector.nulls.as_deref();
-        let is_null = |row: usize| nulls.is_some_and(|nulls| nulls[row]);
+        #[inline(always)]
+        fn push_each(
+            all: &mut [Packed],
+            vector: &Vector,
+            rows: Range<usize>,
+            push: impl Fn(&mut Packed, usize),
+        ) {
+            for (packed, row) in all.iter_mut().zip(rows) {
+                match vector.is_null(row) {
+                    true => packed.append(0, 1),
+                    false => push(packed, row),
+                }
+            }
+        }
         match &vector.data {
-            Data::Int(values) => rows.for_each(|(packed, row)| match is_null(row) {
-                true => packed.append(0, 1),
-                false => packed.push_int(values[row]),
-            }),
-            Data::Bytes(values) => rows.for_each(|(packed, row)| match is_null(row) {
-                true => packed.append(0, 1),
-                false => packed.push_bytes(values, row),
-            }),
-            Data::Bool(values) => rows.for_each(|(packed, row)| match is_null(row) {
-                true => packed.append(0, 1),
-                false => packed.push(values[row].into(), 1),
-            }),
+            Data::Int(values) => {
+                push_each(all, vector, rows, |packed, row| packed.push_int(values[row]));
+            }
+            Data::Bytes(values) => {
+                push_each(all, vector, rows, |packed, row| packed.push_bytes(values, row));
+            }
+            Data::Bool(values) => {
+                push_each(all, vector, rows, |packed, row| packed.push(values[row].into(), 1));
+            }
             Data::Big(_) | Data::Huge(_) | Data::Float(_) => {
-                rows.for_each(|(packed, _)| packed.bytes = Packed::OVERFLOW);
+                all.iter_mut().for_each(|packed| packed.bytes = Packed::OVERFLOW);
             }
         }
     }

@@ -419,3 +419,36 @@ fn whole(data: &Data, number: i128) -> Cell<'static> {
         _ => Cell::Big(number),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of all lengths around those that are read and copied at once, also at the end of the bytes.
+    #[test]
+    fn strings_are_read_and_taken_as_they_are() {
+        let all: Vec<Vec<u8>> =
+            (0..20).chain((0..20).rev()).map(|len| vec![len + 1; len.into()]).collect();
+        let strings: Strings = all.iter().map(Vec::as_slice).collect();
+        for (at, own) in all.iter().enumerate() {
+            let expected = (own.len() <= 15).then(|| {
+                let mut word = [0; 16];
+                word[..own.len()].copy_from_slice(own);
+                (u128::from_le_bytes(word), own.len())
+            });
+            assert_eq!(strings.word(at), expected, "{at}");
+        }
+        let places = [39, 0, 16, 17, 15, 20, 39, 1, 36];
+        let taken = strings.take(&places);
+        let expected: Vec<&[u8]> = places.iter().map(|&at| &all[at as usize][..]).collect();
+        assert_eq!(taken.iter().collect::<Vec<_>>(), expected);
+
+        let mut some = taken.clone();
+        some.truncate(3);
+        some.extend_from(b"abc", [0, 2, 3].into_iter());
+        assert_eq!(some.iter().skip(3).collect::<Vec<_>>(), [&b""[..], b"ab", b"c"]);
+        assert_eq!(some.iter().take(3).collect::<Vec<_>>(), expected[..3]);
+        some.truncate(0);
+        assert!(some.is_empty() && some.iter().next().is_none());
+    }
+}

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::load::{Accounted, Load, Loadable};
 use super::space::{KeyBuffer, Space};
-use super::workload::{End, Job, Op, ScanForm, Workload};
+use super::workload::{End, Job, Op, QUEUED, ScanForm, Workload};
 use crate::Error;
 use crate::figures::{Percentiles, new_histogram};
 use crate::resident::resident_bytes;
@@ -154,8 +154,6 @@ impl<E: Ordered> Loadable for InProcess<E> {
     }
 }
 
-/// The value of each entry of a queue.
-pub(crate) const QUEUED: [u8; 100] = [7; 100];
 /// Entries of a queue while it is worked on.
 const QUEUED_ENTRIES: u64 = 10_000;
 

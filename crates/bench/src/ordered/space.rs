@@ -9,8 +9,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
-use super::in_process::QUEUED;
-use super::workload::{Job, Workload};
+use super::workload::{Job, QUEUED, Workload};
 use crate::Error;
 use crate::consume::consume;
 use crate::random::Random;

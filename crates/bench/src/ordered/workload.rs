@@ -11,6 +11,9 @@ pub(crate) const SCAN_ENTRIES: usize = 10_000;
 /// Writes in a hundred operations of the mixed workload.
 const MIXED_WRITES_PERCENT: u64 = 5;
 
+/// The value of each entry of a queue.
+pub(crate) const QUEUED: [u8; 100] = [7; 100];
+
 /// Oak's scenarios, scans of keys alone and of few entries, and queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Workload {

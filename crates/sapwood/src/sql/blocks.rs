@@ -79,10 +79,11 @@ impl BlockColumn<'_> {
     /// Appends numbers of one width; false if the column has others.
     fn push_numbers(&self, rows: &Range<usize>, vector: &mut Vector) -> bool {
         let described = &self.described;
-        let Some(width) = described.width() else { return false };
-        let pieces = self.values.and_then(|values| values.of_width(width));
-        let pieces = pieces.and_then(|pieces| pieces.get(rows.start * width..rows.end * width));
-        let Some(pieces) = pieces else { return false };
+        let (Some(width), Some(values)) = (described.width(), self.values) else { return false };
+        if values.width() != Some(width) {
+            return false;
+        }
+        let (pieces, _) = values.run(rows.clone());
         let pushed = match &mut vector.data {
             Data::Int(numbers) => described.push_ints(pieces, numbers),
             Data::Float(numbers) => described.push_floats(pieces, numbers),

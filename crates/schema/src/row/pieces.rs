@@ -165,7 +165,7 @@ impl ColumnPiece {
         }
     }
 
-    /// Whether pieces of the column are its texts, and those of null rows are empty.
+    /// Whether pieces of the column are its texts.
     pub fn is_text(&self) -> bool {
         matches!(self.form, Form::Text { .. })
     }

@@ -276,6 +276,23 @@ fn expect_pieces(rows: &RowFormat, key: &[u8], value: &[u8]) {
             }
             assert_eq!(numbers.len(), 1);
         }
+        let mut floats = Vec::new();
+        if at.width() == Some(piece.len()) && at.push_floats(piece, &mut floats) {
+            match &cell {
+                Cell::Float(cell) => assert_eq!(cell.to_bits(), floats[0].to_bits(), "{column}"),
+                _ => assert!(at.is_null(nulls), "{column}"),
+            }
+        }
+        if at.is_text() && !at.is_null(nulls) {
+            assert_eq!(cell, Cell::Bytes(piece.into()), "{column}");
+        }
+        if at.is_key_text() {
+            let Cell::Bytes(text) = &cell else { panic!("{column} is no text") };
+            let found = ColumnPiece::key_text(piece);
+            assert_eq!(found, (!text.contains(&0)).then_some(&text[..]), "{column}");
+        }
+        let bit = at.null_bit().is_some_and(|bit| nulls[bit / 8] & (1 << (bit % 8)) != 0);
+        assert_eq!(bit, at.is_null(nulls), "{column}");
         rows.project(&[column])
             .read(key, value, &mut |_, read| match (&read, &cell) {
                 (Cell::Float(read), Cell::Float(cell)) => {

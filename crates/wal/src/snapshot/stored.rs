@@ -101,12 +101,6 @@ impl Piece {
     pub fn width(&self) -> Option<usize> {
         self.ends.is_none().then_some(self.width)
     }
-
-    /// Those of all entries, one behind the other, if each has so many bytes.
-    #[inline]
-    pub fn of_width(&self, width: usize) -> Option<&[u8]> {
-        (self.ends.is_none() && self.width == width).then_some(&self.bytes[..])
-    }
 }
 
 /// A file, and which one it should be.
