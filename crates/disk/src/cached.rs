@@ -29,6 +29,16 @@ pub trait CachedFile: Send + Sync + std::fmt::Debug {
     fn lengthen(&self, bytes: u64) -> io::Result<()>;
     /// Fills `into` from `offset`, whole, or answers why not (`UnexpectedEof` at the end).
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
+    /// Whether the byte at `offset` is read without waiting for the disk; true where the system does not say.
+    fn is_in_memory(&self, offset: u64) -> bool {
+        let _not_asked = offset;
+        true
+    }
+    /// Asks the system to read bytes into memory, and does not wait for them. Where it cannot, they are read when
+    /// they are needed.
+    fn read_ahead(&self, offset: u64, bytes: u64) {
+        let _not_asked = (offset, bytes);
+    }
     /// Writes all bytes of `from`, growing the file where it must.
     fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<()>;
     /// Makes what was written or stored last.

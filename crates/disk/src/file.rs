@@ -550,6 +550,17 @@ impl CachedFile for RealCachedFile {
         self.file.read_exact_at(into, offset)
     }
 
+    fn is_in_memory(&self, offset: u64) -> bool {
+        is_in_memory(&self.file, offset)
+    }
+
+    fn read_ahead(&self, offset: u64, bytes: u64) {
+        let end = offset + bytes;
+        for begin in (offset..end).step_by(READ_AHEAD_BYTES) {
+            advise(&self.file, begin, (end - begin).min(READ_AHEAD_BYTES as u64));
+        }
+    }
+
     fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<()> {
         self.file.write_all_at(from, offset)
     }
@@ -584,6 +595,31 @@ fn allocate(_file: &fs::File, _offset: u64, _bytes: u64) -> Option<io::Result<()
     None
 }
 
+/// Linux reads no more than that for one advice, unless it is set to.
+const READ_AHEAD_BYTES: usize = 128 << 10;
+
+#[cfg(target_os = "linux")]
+fn is_in_memory(file: &fs::File, offset: u64) -> bool {
+    use rustix::io::{Errno, ReadWriteFlags};
+    let mut byte = [0];
+    let into = &mut [io::IoSliceMut::new(&mut byte)];
+    rustix::io::preadv2(file, into, offset, ReadWriteFlags::NOWAIT) != Err(Errno::AGAIN)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_in_memory(_file: &fs::File, _offset: u64) -> bool {
+    true
+}
+
+#[cfg(target_os = "linux")]
+fn advise(file: &fs::File, offset: u64, bytes: u64) {
+    let Some(bytes) = std::num::NonZero::new(bytes) else { return };
+    let _a_hint = rustix::fs::fadvise(file, offset, Some(bytes), rustix::fs::Advice::WillNeed);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise(_file: &fs::File, _offset: u64, _bytes: u64) {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -602,6 +638,23 @@ mod tests {
         let mut both = Blocks::new(2 * BLOCK_BYTES);
         file.read_at(0, &mut both).expect("read");
         assert_eq!(both.bytes()[BLOCK_BYTES - 1..=BLOCK_BYTES], [0, 7]);
+    }
+
+    #[test]
+    fn reading_ahead_changes_nothing() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let disk = FileDisk::open(parent.path()).expect("opened");
+        let file = disk.cached("a", Presence::New).expect("made");
+        let bytes: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
+        file.write_at(0, &bytes).expect("written");
+        for (offset, len) in [(0, 1_000_000), (0, 0), (999_999, 1), (5, 300_000), (1 << 40, 5)] {
+            file.read_ahead(offset, len);
+        }
+        let mut read = vec![0; bytes.len()];
+        file.read_at(0, &mut read).expect("read");
+        assert!(read == bytes);
+        // No disk is asked for what lies behind the end.
+        assert!(file.is_in_memory(1 << 40));
     }
 
     /// The flushes are real, whatever the files lie on.

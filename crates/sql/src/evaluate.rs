@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use sapwood_schema::Value;
+use sapwood_schema::{Cell, Value};
 use sqlparser::tokenizer::Span;
 
 use crate::convert::convert;
@@ -16,7 +16,7 @@ use crate::group::encode_value;
 use crate::kind::Kind;
 use crate::node::{Arithmetic, Comparison, Node, Op};
 use crate::out::{Out, compare_floats};
-use crate::vector::{Batch, Data, Vector};
+use crate::vector::{Batch, Data, Strings, Vector};
 
 /// The values of an expression for the rows of a batch: one each.
 pub(crate) fn evaluate<'a>(node: &Node, batch: &'a Batch) -> Result<Cow<'a, Vector>> {
@@ -72,6 +72,69 @@ fn evaluate_at<'a>(node: &Node, batch: &'a Batch, rows: &[u32]) -> Result<Cow<'a
 
 /// The values of an expression; constants are one for all rows.
 pub(crate) fn evaluate_out<'a>(node: &Node, batch: &'a Batch) -> Result<Out<'a>> {
+    match by_dictionary(node, batch)? {
+        Some(out) => Ok(out),
+        None => evaluate_each(node, batch),
+    }
+}
+
+/// The values of an expression of one column that has a [dictionary](crate::Strings): each is computed once, where some
+/// row has it. `None` of any other expression.
+fn by_dictionary(node: &Node, batch: &Batch) -> Result<Option<Out<'static>>> {
+    if matches!(node.op, Op::Column(_) | Op::Constant(_)) {
+        return Ok(None);
+    }
+    let (mut column, mut is_one_column) = (None, true);
+    node.columns(&mut |other| is_one_column &= *column.get_or_insert(other) == other);
+    let Some(column) = column.filter(|_| is_one_column) else { return Ok(None) };
+    let vector = &batch.columns[column];
+    let Data::Bytes(strings) = &vector.data else { return Ok(None) };
+    let Some((dictionary, codes)) = strings.coded() else { return Ok(None) };
+    if codes.len() <= dictionary.len() {
+        return Ok(None);
+    }
+    // What no row has may have no value: where a filter left it out, say.
+    const NULL: usize = Strings::DICTIONARY_MAX;
+    let mut is_there = [false; NULL + 1];
+    match &vector.nulls {
+        None => codes.iter().for_each(|code| is_there[usize::from(*code)] = true),
+        Some(nulls) => {
+            for (code, is_null) in codes.iter().zip(nulls) {
+                is_there[if *is_null { NULL } else { (*code).into() }] = true;
+            }
+        }
+    }
+    let mut some = Vector::new(Data::Bytes(Strings::new()));
+    let mut places = [0; NULL + 1];
+    for at in (0..=NULL).filter(|&at| is_there[at]) {
+        places[at] = some.len() as u32;
+        match at {
+            NULL => some.push_null(),
+            at => some.push_cell(&Cell::Bytes(dictionary.get(at).into())),
+        }
+    }
+    let len = some.len();
+    let mut columns = vec![Vector::new(Data::Bool(Vec::new())); batch.columns.len()];
+    columns[column] = some;
+    let some = Batch { len, columns, ids: None };
+    let out = evaluate_each(node, &some)?;
+    if out.is_one {
+        return Ok(Some(Out { vector: Cow::Owned(out.vector.into_owned()), is_one: true }));
+    }
+    let places: Vec<u32> = match &vector.nulls {
+        None => codes.iter().map(|code| places[usize::from(*code)]).collect(),
+        Some(nulls) => {
+            let place = |(code, is_null): (&u8, &bool)| {
+                places[if *is_null { NULL } else { (*code).into() }]
+            };
+            codes.iter().zip(nulls).map(place).collect()
+        }
+    };
+    Ok(Some(Out { vector: Cow::Owned(out.vector.take(&places)), is_one: false }))
+}
+
+/// As [`evaluate_out`], from the values of each row.
+fn evaluate_each<'a>(node: &Node, batch: &'a Batch) -> Result<Out<'a>> {
     let each = |vector| Ok(Out { vector: Cow::Owned(vector), is_one: false });
     match &node.op {
         Op::Column(column) => {

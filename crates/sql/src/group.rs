@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::hash::BuildHasher;
 use std::ops::Range;
+use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -137,6 +138,7 @@ impl Packed {
 pub(crate) struct Groups {
     /// Keys that can be packed.
     short: HashTable<(u128, u32)>,
+    coded: CodedGroups,
     /// Some of them, each at its [place](Packed::place).
     near: Vec<(u128, u32)>,
     /// All other keys: numbers of groups, by the bytes of `keys`.
@@ -160,6 +162,7 @@ impl Groups {
     pub(crate) fn new(columns: impl IntoIterator<Item = Data>) -> Groups {
         Groups {
             short: HashTable::new(),
+            coded: CodedGroups::default(),
             near: Vec::new(),
             long: HashTable::new(),
             keys: Strings::new(),
@@ -188,6 +191,7 @@ impl Groups {
     pub(crate) fn memory(&self) -> usize {
         let columns: usize = self.columns.iter().map(Vector::memory).sum();
         (self.short.capacity() + self.near.len()) * 40
+            + self.coded.groups.capacity() * 4
             + self.long.capacity() * 10
             + self.key.capacity()
             + self.keys.memory()
@@ -207,6 +211,10 @@ impl Groups {
             numbers.extend(rows.map(|_| 0));
             return;
         }
+        if self.coded.begin(columns) {
+            self.assign_coded(columns, rows, numbers);
+            return;
+        }
         self.near.resize(NEAR_KEYS, (Packed::NONE, 0));
         for begin in rows.clone().step_by(ROWS_AT_ONCE) {
             let rows = begin..rows.end.min(begin + ROWS_AT_ONCE);
@@ -223,6 +231,32 @@ impl Groups {
                 self.near[place].1
             };
             numbers.extend(packed.iter().zip(rows).map(of_row));
+        }
+    }
+
+    /// As [`assign`](Self::assign), where all columns have a dictionary: a combination of their codes is looked up once.
+    fn assign_coded<V: AsColumn>(
+        &mut self,
+        columns: &[V],
+        rows: Range<usize>,
+        numbers: &mut Vec<u32>,
+    ) {
+        for column in columns {
+            self.coded.append(column.as_column(), rows.clone(), numbers);
+        }
+        for (number, row) in numbers.iter_mut().zip(rows) {
+            let place = *number as usize;
+            if self.coded.groups[place] == CodedGroups::NONE {
+                let mut packed = [Packed::default()];
+                for column in columns {
+                    Packed::push_column(&mut packed, column.as_column(), row..row + 1);
+                }
+                self.coded.groups[place] = match packed[0].bits() {
+                    Some(bits) => self.find_or_make_short(bits, columns, row),
+                    None => self.find_or_make(columns, row),
+                };
+            }
+            *number = self.coded.groups[place];
         }
     }
 
@@ -278,6 +312,71 @@ impl Groups {
     }
 }
 
+/// Groups by the codes of all columns, of some dictionaries.
+#[derive(Debug, Default)]
+struct CodedGroups {
+    dictionaries: Vec<Arc<Strings>>,
+    /// By the codes of a row as one number, or none so far. A column that is null has the code behind the last one.
+    groups: Vec<u32>,
+}
+
+impl CodedGroups {
+    const NONE: u32 = u32::MAX;
+    /// So many that they stay in the second cache.
+    const COMBINATIONS_MAX: usize = 1 << 14;
+
+    /// Whether rows of these columns can be appended: all have a dictionary, and these few combinations.
+    fn begin<V: AsColumn>(&mut self, columns: &[V]) -> bool {
+        let dictionaries = || columns.iter().map(|column| dictionary_of(column.as_column()));
+        let are_same = dictionaries().zip(&self.dictionaries).all(|(column, own)| {
+            column.is_some_and(|(dictionary, _)| Arc::ptr_eq(dictionary, own))
+        });
+        if are_same && self.dictionaries.len() == columns.len() {
+            return true;
+        }
+        let combinations = dictionaries().try_fold(1_usize, |count, column| {
+            let count = count * (column?.0.len() + 1);
+            (count <= Self::COMBINATIONS_MAX).then_some(count)
+        });
+        let Some(combinations) = combinations else { return false };
+        let dictionaries = dictionaries().flatten().map(|(dictionary, _)| Arc::clone(dictionary));
+        self.dictionaries = dictionaries.collect();
+        self.groups.clear();
+        self.groups.resize(combinations, Self::NONE);
+        true
+    }
+
+    /// Appends the codes of a column to those before, which none of the first has.
+    fn append(&self, column: &Vector, rows: Range<usize>, numbers: &mut Vec<u32>) {
+        let (dictionary, codes) = dictionary_of(column).expect("it has one");
+        let codes = &codes[rows.clone()];
+        let null = dictionary.len() as u32;
+        if numbers.is_empty() {
+            numbers.resize(rows.len(), 0);
+        }
+        match &column.nulls {
+            None => {
+                for (number, code) in numbers.iter_mut().zip(codes) {
+                    *number = *number * (null + 1) + u32::from(*code);
+                }
+            }
+            Some(nulls) => {
+                for ((number, code), is_null) in numbers.iter_mut().zip(codes).zip(&nulls[rows]) {
+                    let code = if *is_null { null } else { (*code).into() };
+                    *number = *number * (null + 1) + code;
+                }
+            }
+        }
+    }
+}
+
+fn dictionary_of(column: &Vector) -> Option<(&Arc<Strings>, &[u8])> {
+    match &column.data {
+        Data::Bytes(strings) => strings.coded(),
+        _ => None,
+    }
+}
+
 /// What has the values of a column.
 pub(crate) trait AsColumn {
     fn as_column(&self) -> &Vector;
@@ -301,6 +400,7 @@ pub(crate) struct DistinctValues {
     table: HashTable<u32>,
     /// Pairs that can be packed, some, each at its [place](Packed::place).
     near: Vec<u128>,
+    seen: SeenCodes,
     keys: Strings,
     hasher: FixedState,
     key: Vec<u8>,
@@ -313,6 +413,10 @@ impl DistinctValues {
     /// Whether the group has this value for the first time.
     #[inline]
     pub(crate) fn insert(&mut self, group: u32, vector: &Vector, row: usize) -> bool {
+        if let Some((dictionary, codes)) = dictionary_of(vector) {
+            return self.seen.note(group, dictionary, codes[row])
+                && self.insert_long(group, vector, row);
+        }
         let mut packed = Packed::default();
         packed.append(group.into(), 4);
         match &vector.data {
@@ -354,7 +458,45 @@ impl DistinctValues {
 
     /// Bytes of memory that they take, about.
     pub(crate) fn memory(&self) -> usize {
-        self.keys.memory() + self.table.capacity() * 5 + self.near.len() * 16
+        self.keys.memory()
+            + self.table.capacity() * 5
+            + self.near.len() * 16
+            + self.seen.codes.capacity() * size_of::<Codes>()
+    }
+}
+
+/// A bit for each code.
+type Codes = [u64; Strings::DICTIONARY_MAX / 64];
+
+/// Which strings of a dictionary each group has.
+#[derive(Debug, Default)]
+struct SeenCodes {
+    dictionary: Option<Arc<Strings>>,
+    codes: Vec<Codes>,
+}
+
+impl SeenCodes {
+    /// Groups beyond that number are not noted.
+    const GROUPS_MAX: usize = 1 << 14;
+
+    /// Notes that a group has a string: false if that was noted before.
+    #[inline]
+    fn note(&mut self, group: u32, dictionary: &Arc<Strings>, code: u8) -> bool {
+        if !self.dictionary.as_ref().is_some_and(|own| Arc::ptr_eq(own, dictionary)) {
+            self.dictionary = Some(Arc::clone(dictionary));
+            self.codes.clear();
+        }
+        let (group, word, bit) = (group as usize, usize::from(code / 64), 1 << (code % 64));
+        if group >= self.codes.len() {
+            if group >= Self::GROUPS_MAX {
+                return true;
+            }
+            self.codes.resize(group + 1, Codes::default());
+        }
+        let codes = &mut self.codes[group][word];
+        let is_new = *codes & bit == 0;
+        *codes |= bit;
+        is_new
     }
 }
 
@@ -443,5 +585,66 @@ mod tests {
         let mut numbers = Vec::new();
         groups.assign(&[column], 0..5, &mut numbers);
         assert_eq!(numbers, [0, 0, 1, 1, 2]);
+    }
+    /// Columns with dictionaries, of several batches and dictionaries, against the same columns without.
+    #[test]
+    fn groups_by_codes_are_those_of_the_texts() {
+        let texts: Vec<String> = (0..256).map(|at| "x".repeat(at % 40) + &at.to_string()).collect();
+        let dictionary =
+            |some: Range<usize>| Arc::new(texts[some].iter().map(String::as_bytes).collect());
+        let dictionaries: [Arc<Strings>; 4] =
+            [dictionary(0..5), dictionary(3..9), dictionary(0..256), dictionary(0..1)];
+        let mut random = fastrand::Rng::with_seed(6);
+        for case in 0..60 {
+            let columns = 1 + case % 3;
+            let data = || vec![Data::Bytes(Strings::new()); columns];
+            let (mut coded, mut plain) = (Groups::new(data()), Groups::new(data()));
+            let (mut of_coded, mut of_plain) = (Vec::new(), Vec::new());
+            let (mut distinct, mut expected) =
+                (DistinctValues::default(), DistinctValues::default());
+            for _ in 0..6 {
+                let len = random.usize(1..300);
+                let vectors: Vec<Vector> = (0..columns)
+                    .map(|_| {
+                        let dictionary = &dictionaries[random.usize(..4)];
+                        let codes = (0..len).map(|_| random.usize(..dictionary.len()) as u8);
+                        let codes: Vec<u8> = codes.collect();
+                        let mut strings = Strings::new();
+                        strings.extend_from_dictionary(dictionary, &codes);
+                        let nulls =
+                            random.bool().then(|| (0..len).map(|_| random.bool()).collect());
+                        Vector { data: Data::Bytes(strings), nulls }
+                    })
+                    .collect();
+                let without: Vec<Vector> = vectors
+                    .iter()
+                    .map(|vector| {
+                        let Data::Bytes(strings) = &vector.data else { unreachable!("texts") };
+                        let data = Data::Bytes(strings.iter().collect());
+                        Vector { data, nulls: vector.nulls.clone() }
+                    })
+                    .collect();
+                let begin = random.usize(..len);
+                coded.assign(&vectors, begin..len, &mut of_coded);
+                plain.assign(&without, begin..len, &mut of_plain);
+                assert_eq!(of_coded, of_plain);
+                for (row, group) in (begin..len).zip(&of_coded) {
+                    if !vectors[0].is_null(row) {
+                        // Groups of several texts.
+                        let group = group % 3;
+                        let is_new = distinct.insert(group, &vectors[0], row);
+                        assert_eq!(is_new, expected.insert(group, &without[0], row));
+                    }
+                }
+            }
+            assert_eq!(coded.len(), plain.len());
+            let kind = sapwood_schema::Type::Text;
+            for (own, other) in coded.columns().iter().zip(plain.columns()) {
+                let values = |vector: &Vector| -> Vec<String> {
+                    (0..vector.len()).map(|at| format!("{:?}", vector.cell(at, &kind))).collect()
+                };
+                assert_eq!(values(own), values(other));
+            }
+        }
     }
 }

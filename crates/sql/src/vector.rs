@@ -1,5 +1,7 @@
 //! Columns of a batch of rows.
 
+use std::sync::Arc;
+
 use sapwood_schema::{Cell, Type, Value};
 
 /// Rows that a batch has at most, as sources make them.
@@ -42,14 +44,20 @@ pub enum Data {
     Bytes(Strings),
 }
 
-/// Byte strings, one behind the other.
+/// Byte strings, one behind the other; or, where few of many differ, the number of each in a dictionary.
 #[derive(Debug, Clone, Default)]
 pub struct Strings {
     ends: Vec<usize>,
     bytes: Vec<u8>,
+    /// With a dictionary: which of its strings each is. The others above are empty then.
+    codes: Vec<u8>,
+    dictionary: Option<Arc<Strings>>,
 }
 
 impl Strings {
+    /// Strings that a dictionary has at most.
+    pub const DICTIONARY_MAX: usize = 256;
+
     /// None yet.
     pub fn new() -> Strings {
         Strings::default()
@@ -57,12 +65,15 @@ impl Strings {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        match &self.dictionary {
+            None => self.ends.len(),
+            Some(_) => self.codes.len(),
+        }
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.len() == 0
     }
 
     /// One of them.
@@ -71,6 +82,15 @@ impl Strings {
     /// If there are fewer.
     #[inline]
     pub fn get(&self, at: usize) -> &[u8] {
+        match &self.dictionary {
+            None => self.own(at),
+            Some(dictionary) => dictionary.own(self.codes[at].into()),
+        }
+    }
+
+    /// One of those that lie here.
+    #[inline(always)]
+    fn own(&self, at: usize) -> &[u8] {
         let begin = if at == 0 { 0 } else { self.ends[at - 1] };
         &self.bytes[begin..self.ends[at]]
     }
@@ -78,22 +98,64 @@ impl Strings {
     /// Appends one.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-        self.ends.push(self.bytes.len());
+        self.push_with(|own| own.extend_from_slice(bytes));
     }
 
     /// Appends one that `write` appends to the bytes.
     #[inline]
     pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.dictionary.is_some() {
+            self.decode();
+        }
         write(&mut self.bytes);
         self.ends.push(self.bytes.len());
     }
 
+    /// Appends strings of a dictionary by their numbers. They stay numbers while all others here are of the same one.
+    ///
+    /// # Panics
+    /// If the dictionary has fewer, more than [`DICTIONARY_MAX`](Self::DICTIONARY_MAX), or a dictionary itself.
+    pub fn extend_from_dictionary(&mut self, dictionary: &Arc<Strings>, codes: &[u8]) {
+        let len = dictionary.len();
+        assert!(dictionary.dictionary.is_none(), "a dictionary has strings");
+        assert!(len <= Strings::DICTIONARY_MAX, "{len} strings have no numbers");
+        assert!(codes.iter().all(|code| usize::from(*code) < len), "the dictionary has them");
+        if self.is_empty() {
+            self.dictionary = Some(Arc::clone(dictionary));
+        }
+        match &self.dictionary {
+            Some(own) if Arc::ptr_eq(own, dictionary) => self.codes.extend_from_slice(codes),
+            _ => codes.iter().for_each(|code| self.push(dictionary.own((*code).into()))),
+        }
+    }
+
+    /// The dictionary, and the number of each, where there is one.
+    #[inline]
+    pub(crate) fn coded(&self) -> Option<(&Arc<Strings>, &[u8])> {
+        self.dictionary.as_ref().map(|dictionary| (dictionary, &self.codes[..]))
+    }
+
+    /// Gives each its own bytes.
+    #[cold]
+    fn decode(&mut self) {
+        let Some(dictionary) = self.dictionary.take() else { return };
+        for &code in &self.codes {
+            self.bytes.extend_from_slice(dictionary.own(code.into()));
+            self.ends.push(self.bytes.len());
+        }
+        self.codes.clear();
+    }
+
     /// Those at some places, in that order.
     fn take(&self, places: &[u32]) -> Strings {
+        if let Some(dictionary) = &self.dictionary {
+            let codes = places.iter().map(|&at| self.codes[at as usize]).collect();
+            let dictionary = Some(Arc::clone(dictionary));
+            return Strings { codes, dictionary, ..Strings::new() };
+        }
         // Most are short: sixteen bytes are copied with fewer instructions than some.
         const SHORT: usize = 16;
-        let mut taken = Strings { ends: Vec::with_capacity(places.len()), bytes: Vec::new() };
+        let mut taken = Strings { ends: Vec::with_capacity(places.len()), ..Strings::new() };
         taken.bytes.reserve(self.bytes.len() / self.len().max(1) * places.len() + SHORT);
         for &at in places {
             let at = at as usize;
@@ -114,6 +176,7 @@ impl Strings {
 
     /// Appends some that lie one behind the other, and end at these places of their bytes.
     pub fn extend_from(&mut self, bytes: &[u8], ends: impl Iterator<Item = usize>) {
+        self.decode();
         let before = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
         self.ends.extend(ends.map(|end| before + end));
@@ -126,6 +189,9 @@ impl Strings {
     /// If there are fewer.
     #[inline]
     pub(crate) fn word(&self, at: usize) -> Option<(u128, usize)> {
+        if let Some(dictionary) = &self.dictionary {
+            return dictionary.word(self.codes[at].into());
+        }
         let begin = if at == 0 { 0 } else { self.ends[at - 1] };
         let len = self.ends[at] - begin;
         if len > 15 {
@@ -153,6 +219,7 @@ impl Strings {
 
     /// Forgets all but the first so many.
     pub fn truncate(&mut self, len: usize) {
+        self.codes.truncate(len);
         self.ends.truncate(len);
         self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
     }
@@ -161,13 +228,23 @@ impl Strings {
     pub fn clear(&mut self) {
         self.ends.clear();
         self.bytes.clear();
+        self.codes.clear();
+        self.dictionary = None;
     }
 
-    /// Bytes of memory that they take, about.
+    /// Bytes of memory that they take, about; a dictionary, which others share, is not counted.
     pub(crate) fn memory(&self) -> usize {
-        self.bytes.capacity() + self.ends.capacity() * 8
+        self.bytes.capacity() + self.ends.capacity() * 8 + self.codes.capacity()
     }
 }
+
+impl PartialEq for Strings {
+    fn eq(&self, other: &Strings) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Strings {}
 
 impl<'a> FromIterator<&'a [u8]> for Strings {
     fn from_iter<I: IntoIterator<Item = &'a [u8]>>(all: I) -> Strings {
@@ -450,5 +527,68 @@ mod tests {
         assert_eq!(some.iter().take(3).collect::<Vec<_>>(), expected[..3]);
         some.truncate(0);
         assert!(some.is_empty() && some.iter().next().is_none());
+    }
+    /// Strings of dictionaries against the same ones by themselves, through all that is done with them.
+    #[test]
+    fn strings_of_a_dictionary_are_its_strings() {
+        let all: Vec<Vec<u8>> = (0..=255).map(|len: u8| vec![len; usize::from(len % 20)]).collect();
+        let dictionary = |len: usize| Arc::new(all[..len].iter().map(Vec::as_slice).collect());
+        let dictionaries: [Arc<Strings>; 2] = [dictionary(256), dictionary(9)];
+        let mut random = fastrand::Rng::with_seed(5);
+        for _ in 0..300 {
+            let (mut strings, mut expected) = (Strings::new(), Vec::<Vec<u8>>::new());
+            for _ in 0..random.usize(1..6) {
+                match random.u8(..9) {
+                    0 => {
+                        strings.push(b"own");
+                        expected.push(b"own".to_vec());
+                    }
+                    1 => {
+                        let places: Vec<u32> =
+                            (0..expected.len() as u32).filter(|_| random.bool()).collect();
+                        strings = strings.take(&places);
+                        let taken = places.iter().map(|&at| expected[at as usize].clone());
+                        expected = taken.collect();
+                    }
+                    2 => {
+                        let len = random.usize(..=expected.len());
+                        strings.truncate(len);
+                        expected.truncate(len);
+                    }
+                    3 => {
+                        strings.extend_from(b"abc", [1, 3].into_iter());
+                        expected.extend([b"a".to_vec(), b"bc".to_vec()]);
+                    }
+                    4 => {
+                        strings.clear();
+                        expected.clear();
+                    }
+                    _ => {
+                        let dictionary = &dictionaries[usize::from(random.u8(..4) == 0)];
+                        let codes =
+                            (0..random.usize(..9)).map(|_| random.usize(..dictionary.len()));
+                        let codes: Vec<u8> = codes.map(|code| code as u8).collect();
+                        strings.extend_from_dictionary(dictionary, &codes);
+                        expected.extend(codes.iter().map(|&code| all[usize::from(code)].clone()));
+                    }
+                }
+                assert_eq!(
+                    (strings.len(), strings.is_empty()),
+                    (expected.len(), expected.is_empty())
+                );
+                assert_eq!(strings.iter().collect::<Vec<_>>(), expected);
+                let own: Strings = expected.iter().map(Vec::as_slice).collect();
+                for at in 0..strings.len() {
+                    assert_eq!(strings.word(at), own.word(at));
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "the dictionary has them")]
+    fn a_dictionary_has_what_is_taken_of_it() {
+        let dictionary = Arc::new(Strings::from_iter([&b"a"[..], b"b"]));
+        Strings::new().extend_from_dictionary(&dictionary, &[1, 2]);
     }
 }

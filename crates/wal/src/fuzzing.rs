@@ -253,14 +253,29 @@ mod tests {
             Manifest { log: LOG, checkpoint: 3, start, next_table: 2, tables: vec![table] };
         let manifest = manifest.encode()[manifest::HEAD_BYTES..].to_vec();
         let snapshot = b"\x04\x05keyvalue\x02\x00k\x00\x02".to_vec();
-        vec![record, records, raw, manifest, snapshot, written_block()]
+        // Pieces of one width and of several, and dictionaries of either.
+        let halves = written_block(&[("ka", "v1"), ("kb", "v2v3"), ("kc", "")]);
+        let dictionaries = written_block(&[
+            ("kkaa", "v1"),
+            ("kkbb", "v2v3"),
+            ("kkcc", "v2v3"),
+            ("kkdd", "v1"),
+            ("kkee", "v2v3"),
+            ("kkff", ""),
+            ("kkgg", "v1"),
+            ("kkhh", "v2v3"),
+            ("kkii", ""),
+            ("kkjj", "v1"),
+            ("kkkk", "v2v3"),
+            ("kkll", "v1"),
+        ]);
+        vec![record, records, raw, manifest, snapshot, halves, dictionaries]
     }
 
-    /// The length of the head, the head and what is behind it, of a block with a piece of one width and one of several.
-    fn written_block() -> Vec<u8> {
+    /// The length of the head, the head and what is behind it, of a block with these entries.
+    fn written_block(entries: &[(&str, &str)]) -> Vec<u8> {
         let (disk, identity) = (SimDisk::new(), Identity { log: LOG, checkpoint: 1, table: 2 });
         let writing = snapshot::Writing { cut: Some(&Halves), pace: None };
-        let entries = [("ka", "v1"), ("kb", "v2v3"), ("kc", "")];
         let entries = entries.iter().map(|(key, value)| (key.as_bytes(), value.as_bytes()));
         write(&disk, &identity, writing, entries);
         let file = disk.view(&identity.file_name()).expect("it is there");
@@ -293,8 +308,8 @@ mod tests {
     /// Seeds of the fuzz targets are what this version writes. `BLESS=1` writes those that are missing.
     #[test]
     fn seeds_are_what_is_written() {
-        let [record, records, raw, manifest, snapshot, block] =
-            <[_; 6]>::try_from(seeds()).expect("6");
+        let [record, records, raw, manifest, snapshot, halves, dictionaries] =
+            <[_; 7]>::try_from(seeds()).expect("7");
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds");
         for (seed, bytes) in [
             ("wal_record/frames", record),
@@ -302,7 +317,8 @@ mod tests {
             ("wal_log/raw", raw),
             ("wal_manifest/table", manifest),
             ("wal_snapshot/entries", snapshot),
-            ("wal_block/halves", block),
+            ("wal_block/halves", halves),
+            ("wal_block/dictionaries", dictionaries),
         ] {
             let path = format!("{folder}/{seed}");
             if std::env::var_os("BLESS").is_some() && !std::path::Path::new(&path).exists() {

@@ -45,7 +45,7 @@ pub use follow::{Follower, LogChange, LogRecord};
 pub use frame::{RECORDS, TableId};
 pub use open::Recovery;
 pub use salvage::{Frames, InspectedTable, Inspection};
-pub use snapshot::{Block, Cut, Layout, Piece, Snapshot};
+pub use snapshot::{Block, Cut, Layout, Piece, ReadAhead, Snapshot, Values};
 pub use view::View;
 pub use wal::{Checkpoint, Checkpoints, Contents, Entries, FilesHeld, Recovered, Wal, WalOptions};
 

@@ -21,9 +21,13 @@
 //!
 //! ```text
 //! 1 | entries | layout | pieces of the key | pieces
-//! width + 1, or 0 and the width of lengths        for each piece
-//! bytes | packed bytes | checksum 4               for each stream: lengths, if they differ, then bytes
+//! 0 | 0 | values                                  for each piece, if few values differ: how many
+//! width + 1, or 0 and the width of lengths
+//! bytes | packed bytes | checksum 4               for each of its streams: lengths, if they differ, bytes, and codes
 //! ```
+//!
+//! A piece of which up to 256 values differ lies as a dictionary: the values in their order, then the code of each entry,
+//! one byte, which is the number of its value.
 //!
 //! That of the index is `2 | blocks | entries | bytes of keys | bytes of values | bytes | packed bytes | checksum 4`, and
 //! what is packed has for each block the bytes of its head, of its streams, its entries, and its first key with its
@@ -32,6 +36,8 @@
 //!
 //! Files of the first version are read as well (`first`).
 
+mod ahead;
+mod dictionary;
 mod first;
 mod stored;
 mod streams;
@@ -42,7 +48,8 @@ use sapwood_disk::{Disk, Presence};
 use crate::error::{Error, Result};
 use crate::frame::TableId;
 
-pub use stored::{Block, Piece, Snapshot};
+pub use ahead::ReadAhead;
+pub use stored::{Block, Piece, Snapshot, Values};
 pub use writer::{Cut, Layout};
 
 #[cfg(any(fuzzing, test))]
@@ -60,6 +67,8 @@ const BLOCK: u64 = 1;
 const INDEX: u64 = 2;
 /// A block has at most so many entries.
 const ENTRIES_MAX: usize = 8_192;
+/// Values that a dictionary has at most: their numbers are bytes.
+const CODES_MAX: usize = 256;
 /// The layout of entries that are not cut: the key and the value.
 const WHOLE: u32 = 0;
 

@@ -30,7 +30,7 @@ use std::thread;
 
 use sapwood_chunkmap::ChunkMap;
 use sapwood_engine::Effect;
-use sapwood_wal::{Block, Snapshot};
+use sapwood_wal::{Block, ReadAhead, Snapshot};
 
 use crate::{
     Direction, Error, KEY_BYTES_MAX, KeyRange, LogError, OrderedEngineError, OrderedStats,
@@ -381,6 +381,11 @@ impl Stored {
         Ok(self.source()?.blocks(begin, end))
     }
 
+    /// Blocks that are to be read in their order.
+    pub(crate) fn read_ahead(&self, blocks: Range<usize>) -> Result<ReadAhead<'_>> {
+        Ok(self.source()?.snapshot.read_ahead(blocks))
+    }
+
     /// The map, once it has the entries of the block that a key belongs to.
     pub(super) fn map_at(&self, key: &[u8]) -> Result<&ChunkMap> {
         if self.is_all_loaded() {
@@ -429,6 +434,7 @@ impl Stored {
             return Ok(&self.map);
         }
         let next = AtomicUsize::new(0);
+        let ahead = source.snapshot.read_ahead(0..source.is_loaded.len());
         let load = || {
             let mut loaded = Totals::default();
             loop {
@@ -437,6 +443,7 @@ impl Stored {
                 if number >= source.is_loaded.len() {
                     return (loaded, Ok(()));
                 }
+                ahead.begin(number);
                 if source.is_loaded(number) {
                     continue;
                 }

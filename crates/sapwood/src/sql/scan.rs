@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sapwood_hashlog::Sweep;
 use sapwood_sql::{BATCH_ROWS, Batch, Request, Scan, Sink, SourceResult, Strings, Vector};
-use sapwood_wal::Block;
+use sapwood_wal::{Block, ReadAhead};
 
-use super::blocks::BlockColumns;
+use super::blocks::{BlockColumns, LastTexts};
 use super::ranges::Keys;
 use super::table::{Form, TableSource};
 use crate::ordered_table::{Place, Run, runs};
@@ -29,6 +29,8 @@ pub(super) struct TableScan<'a> {
     parts: Vec<Part>,
     /// Of a hash table whose rows are all wanted.
     sweep: Option<Sweep<'a>>,
+    /// Of a table that is read in its snapshot.
+    ahead: Option<ReadAhead<'a>>,
     next: AtomicUsize,
 }
 
@@ -85,7 +87,15 @@ impl<'a> TableScan<'a> {
             },
         };
         let with_ids = request.with_ids;
-        Ok(TableScan { source, columns, with_ids, parts, sweep, next: AtomicUsize::new(0) })
+        let ahead = match (&parts[..], &source.table) {
+            ([Part::Block(first), .., Part::Block(last)], Table::Ordered(table)) => {
+                let stored = table.stored_entries().expect("it has blocks");
+                Some(stored.read_ahead(*first..*last + 1)?)
+            }
+            _ => None,
+        };
+        let next = AtomicUsize::new(0);
+        Ok(TableScan { source, columns, with_ids, parts, sweep, ahead, next })
     }
 }
 
@@ -124,6 +134,7 @@ impl Scan for TableScan<'_> {
 
 impl TableScan<'_> {
     fn work_through(&self, sink: &mut Sink<'_>) -> Result<()> {
+        let mut last_texts = LastTexts::new();
         loop {
             // Relaxed: each number is taken once, and that is all it says.
             let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -150,7 +161,8 @@ impl TableScan<'_> {
                 }
                 Part::Block(block) => {
                     let Table::Ordered(ordered) = table else { unreachable!("it has a snapshot") };
-                    batches.push_block(ordered, *block, sink)?
+                    self.ahead.iter().for_each(|ahead| ahead.begin(*block));
+                    batches.push_block(ordered, *block, &mut last_texts, sink)?
                 }
                 Part::Log(part, parts) => {
                     let Table::Hash(hash) = table else { unreachable!("it has a log") };
@@ -235,6 +247,7 @@ impl<'a> Batches<'a> {
         &mut self,
         table: &OrderedTable,
         number: usize,
+        last_texts: &mut LastTexts,
         sink: &mut Sink<'_>,
     ) -> Result<ControlFlow<Ended>> {
         let stored = table.stored_entries().expect("it had a snapshot when the scan began");
@@ -247,7 +260,7 @@ impl<'a> Batches<'a> {
             }
         };
         let by_column = match &self.scan.columns {
-            Columns::Rows(wanted) => BlockColumns::of(wanted, table, &block)?,
+            Columns::Rows(wanted) => BlockColumns::of(wanted, table, &block, last_texts)?,
             Columns::Bytes(_) => None,
         };
         let mut refused = Ok(());

@@ -7,7 +7,7 @@ use std::ops::{Bound, ControlFlow};
 use std::thread;
 
 use fastrand::Rng;
-use sapwood::schema::{Type, Value};
+use sapwood::schema::{Precision, Type, Value};
 use sapwood::{Db, DbOptions, Direction, Error, OrderedTable, OrderedTableOptions};
 use sapwood_testkit::case;
 use tempfile::TempDir;
@@ -237,6 +237,91 @@ fn statements_have_the_same_answers_in_memory_and_in_place() {
     drop(db);
     expect_answers(&changed);
     assert!(answers(&Db::open(path.path()).expect("it opens")) == changed);
+}
+
+/// Columns of each type with few values, null ones among them, in more columns than a byte has bits.
+#[test]
+fn columns_of_few_values_are_the_same_in_memory_and_in_place() {
+    let path = directory();
+    let db = Db::open(path.path()).expect("new");
+    let types = [
+        "bool",
+        "i8",
+        "u16",
+        "i32",
+        "i64",
+        "u64",
+        "i128",
+        "u128",
+        "f32",
+        "f64",
+        "decimal(9,2)",
+        "decimal(30,2)",
+        "date",
+        "timestamp(us)",
+        "text",
+        "bytes",
+    ];
+    let columns = types.iter().enumerate().map(|(at, kind)| format!("c{at}:{kind}?, "));
+    let columns: String = columns.collect();
+    let schema = format!("id:i32, group:text, part:i16, {columns}key(group, part, id)");
+    let schema = schema.parse().expect("a schema");
+    let options = OrderedTableOptions::default().schema(schema);
+    db.create_ordered_table("t", options).expect("made");
+    let mut rng = Rng::with_seed(7);
+    let rows = db.rows("t").expect("rows");
+    for id in 0..20_000 {
+        let group = ["a", "b", "a\0"][rng.usize(..3)];
+        let mut row: Vec<Value<'_>> = vec![id.into(), group.into(), i64::from(rng.u8(..5)).into()];
+        // Few combinations of nulls, too.
+        let nulls = rng.u8(..20);
+        for at in 0..types.len() as u8 {
+            let pick = rng.u8(..5);
+            let number = i128::from(pick) - 2;
+            row.push(match at {
+                _ if nulls == at => Value::Null,
+                0 => (pick == 0).into(),
+                2 | 5 | 7 => Value::Int(pick.into()),
+                1 | 3 | 4 | 6 => Value::Int(number),
+                8 | 9 => Value::Float(number as f64 / 4.0),
+                10 | 11 => Value::Decimal { units: number, scale: 2 },
+                12 => Value::Date(pick.into()),
+                13 => Value::Timestamp { ticks: pick.into(), precision: Precision::Micros },
+                14 => {
+                    "a text of more than sixteen bytes"[..usize::from(pick) * 8].to_owned().into()
+                }
+                _ => Value::Bytes(vec![pick; pick.into()].into()),
+            });
+        }
+        rows.put(&row).expect("room");
+    }
+    drop(rows);
+    let list = |form: &str| {
+        let columns = (0..types.len()).map(|at| form.replace("{}", &format!("c{at}")));
+        columns.collect::<Vec<_>>().join(", ")
+    };
+    let questions = [
+        format!("select {} from t", list("count({}), count(distinct {}), min({}), max({})")),
+        format!("select id, {} from t where id % 97 = 0 order by id", list("{}")),
+        "select \"group\", part, c14, count(*), sum(c1), sum(c5), sum(c6), sum(c7), sum(c9), sum(c11) \
+         from t group by 1, 2, 3 order by 1, 2, 3"
+            .to_owned(),
+        "select c0, c12, c15, count(*), sum(c10), max(c13) from t group by 1, 2, 3 order by 1, 2, 3"
+            .to_owned(),
+        "select count(*), sum(id) from t where c14 like '%more%' and c0 is not null and c3 > 0"
+            .to_owned(),
+    ];
+    let answers = |db: &Db| -> Vec<String> {
+        let ask = |question: &String| format!("{:?}", db.sql(question).expect("an answer"));
+        questions.iter().map(ask).collect()
+    };
+    let in_memory = answers(&db);
+    db.close().expect("closed");
+    let reader = Db::open_read_only(path.path()).expect("it opens");
+    for (in_memory, in_place) in in_memory.iter().zip(answers(&reader)) {
+        assert_eq!(in_memory, &in_place);
+    }
+    assert_eq!(ordered(&reader).stats().reserved_bytes, 0, "no statement needs all in memory");
 }
 
 /// A program that reads and reads has the entries in memory soon.

@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 
 use super::{Cell, Place, RowFormat, Texts, fixed, key_cell, version_of};
-use crate::{Result, Type};
+use crate::{Column, Result, Type};
 
 /// How a row was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,12 @@ impl RowFormat {
         let mut rest = key;
         for &column in self.schema.key_columns() {
             let before = rest.len();
-            key_cell(&columns[column].kind, columns[column].nullable, &mut rest).ok()?;
+            let Column { kind, nullable, .. } = &columns[column];
+            match kind.width() {
+                // Any bytes of such a width are a value.
+                Some(width) if !nullable && *kind != Type::Bool => rest = rest.get(width..)?,
+                _ => drop(key_cell(kind, *nullable, &mut rest).ok()?),
+            }
             lens.push((before - rest.len()) as u32);
         }
         if self.schema.is_numbered() {

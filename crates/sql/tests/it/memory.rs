@@ -1,14 +1,14 @@
 //! Tables in memory, for statements to be of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use sapwood_schema::{RowFormat, Schema, Type, Value};
 use sapwood_sql::{
-    Answer, Batch, Catalog, Change, ChangeError, Changed, Error, Options, Outcome, Request, Scan,
-    Session, Sink, Source, SourceColumn, SourceResult, Strings, TableName, TableSummary, Vector,
-    parse,
+    Answer, Batch, Catalog, Change, ChangeError, Changed, Data, Error, Options, Outcome, Request,
+    Scan, Session, Sink, Source, SourceColumn, SourceResult, Strings, TableName, TableSummary,
+    Vector, parse,
 };
 
 /// Rows that a table takes, so that a statement which meets its own rows ends.
@@ -300,6 +300,10 @@ impl Scan for MemoryScan<'_> {
                 let show = &mut |at: usize, cell| columns[at].push_cell(&cell);
                 projection.read(key, value, show).map_err(|error| error.to_string())?;
             }
+            // Some batches have dictionaries, as those of sources that store them.
+            if number % 2 == 1 {
+                columns.iter_mut().for_each(give_dictionary);
+            }
             let ids = self.request.with_ids;
             let ids = ids.then(|| rows.iter().map(|(key, _)| &key[..]).collect::<Strings>());
             if sink(number, &Batch { len: rows.len(), columns, ids }).is_break() {
@@ -307,6 +311,21 @@ impl Scan for MemoryScan<'_> {
             }
         }
     }
+}
+
+/// Texts of which few differ become numbers of a dictionary.
+fn give_dictionary(vector: &mut Vector) {
+    let Data::Bytes(texts) = &mut vector.data else { return };
+    let different: Vec<&[u8]> = texts.iter().collect::<BTreeSet<_>>().into_iter().collect();
+    if different.len() > Strings::DICTIONARY_MAX {
+        return;
+    }
+    let code = |text| different.binary_search(&text).expect("it is there") as u8;
+    let codes: Vec<u8> = texts.iter().map(code).collect();
+    let dictionary = Arc::new(different.into_iter().collect());
+    let mut coded = Strings::new();
+    coded.extend_from_dictionary(&dictionary, &codes);
+    *texts = coded;
 }
 
 impl Change for Opened {

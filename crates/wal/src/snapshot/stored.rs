@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use sapwood_disk::{CachedFile, Disk, Presence, checksum};
 
 use super::streams::{Stream, from_planes};
-use super::{BLOCK, END_BYTES, ENTRIES_MAX, INDEX, Identity, MAGIC, PREFIX_BYTES, Told};
+use super::{BLOCK, CODES_MAX, END_BYTES, ENTRIES_MAX, INDEX, Identity, MAGIC, PREFIX_BYTES, Told};
 use crate::error::{Error, Result};
 use crate::frame::{number, split};
 
@@ -23,8 +23,8 @@ pub struct Snapshot {
 }
 
 /// Where a block lies.
-struct BlockAt {
-    offset: u64,
+pub(super) struct BlockAt {
+    pub(super) offset: u64,
     head: usize,
     body: usize,
     entries: usize,
@@ -46,6 +46,14 @@ pub struct Block {
 struct PieceAt {
     /// Of the file.
     offset: u64,
+    values: ValuesAt,
+    /// Of a dictionary: which of the values each entry has.
+    codes: Option<Stream>,
+}
+
+/// How values lie one behind the other.
+struct ValuesAt {
+    len: usize,
     width: Width,
     lens: Option<Stream>,
     bytes: Stream,
@@ -60,8 +68,17 @@ enum Width {
 /// The same piece of each entry of a block.
 #[derive(Debug)]
 pub struct Piece {
+    values: Values,
+    /// Which of the values each entry has; without, each has its own.
+    codes: Option<Vec<u8>>,
+}
+
+/// Bytes of several values.
+#[derive(Debug)]
+pub struct Values {
     bytes: Vec<u8>,
     width: usize,
+    len: usize,
     /// Where each ends, if they differ in length.
     ends: Option<Vec<usize>>,
 }
@@ -73,28 +90,59 @@ impl Piece {
     /// If the block has fewer.
     #[inline]
     pub fn get(&self, entry: usize) -> &[u8] {
+        match &self.codes {
+            None => self.values.get(entry),
+            Some(codes) => self.values.get(codes[entry].into()),
+        }
+    }
+
+    /// Those of all entries, one behind the other; or, where there are [codes](Self::codes), those that differ, of which
+    /// there are 256 at most.
+    pub fn values(&self) -> &Values {
+        &self.values
+    }
+
+    /// Where few values differ, the number of that of each entry.
+    pub fn codes(&self) -> Option<&[u8]> {
+        self.codes.as_deref()
+    }
+}
+
+impl Values {
+    /// One of them.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[inline]
+    pub fn get(&self, at: usize) -> &[u8] {
         match &self.ends {
-            None => &self.bytes[entry * self.width..(entry + 1) * self.width],
+            None => &self.bytes[at * self.width..(at + 1) * self.width],
             Some(ends) => {
-                let begin = if entry == 0 { 0 } else { ends[entry - 1] };
-                &self.bytes[begin..ends[entry]]
+                let begin = if at == 0 { 0 } else { ends[at - 1] };
+                &self.bytes[begin..ends[at]]
             }
         }
     }
 
-    /// Those of some entries, one behind the other, and where each of them ends.
+    /// How many there are.
+    #[expect(clippy::len_without_is_empty, reason = "a block has entries")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Some of them, one behind the other, and where each ends.
     ///
     /// # Panics
-    /// If the block has fewer.
-    pub fn run(&self, entries: Range<usize>) -> (&[u8], impl Iterator<Item = usize>) {
-        let end_of = |entry: usize| match &self.ends {
-            None => entry * self.width,
-            Some(_) if entry == 0 => 0,
-            Some(ends) => ends[entry - 1],
+    /// If there are fewer.
+    pub fn run(&self, some: Range<usize>) -> (&[u8], impl Iterator<Item = usize>) {
+        let end_of = |at: usize| match &self.ends {
+            None => at * self.width,
+            Some(_) if at == 0 => 0,
+            Some(ends) => ends[at - 1],
         };
-        let begin = end_of(entries.start);
-        let bytes = &self.bytes[begin..end_of(entries.end)];
-        (bytes, entries.map(move |entry| end_of(entry + 1) - begin))
+        let begin = end_of(some.start);
+        let bytes = &self.bytes[begin..end_of(some.end)];
+        (bytes, some.map(move |at| end_of(at + 1) - begin))
     }
 
     /// How many bytes each has, if they have as many.
@@ -238,6 +286,15 @@ impl Snapshot {
         self.blocks.partition_point(|block| &*block.first <= key).checked_sub(1)
     }
 
+    pub(super) fn file(&self) -> &dyn CachedFile {
+        &*self.source.file
+    }
+
+    /// Where blocks lie.
+    pub(super) fn places(&self) -> &[BlockAt] {
+        &self.blocks
+    }
+
     /// The first key of a block.
     ///
     /// # Panics
@@ -273,7 +330,7 @@ impl fmt::Debug for Snapshot {
 }
 
 impl BlockAt {
-    fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         PREFIX_BYTES as u64 + self.head as u64 + self.body as u64
     }
 }
@@ -317,6 +374,42 @@ fn blocks_of(mut told: &[u8], count: u64) -> Option<Vec<BlockAt>> {
     rest.is_empty().then_some(blocks)
 }
 
+impl Width {
+    fn parse(rest: &mut &[u8]) -> Option<Width> {
+        Some(match number(rest)?.checked_sub(1) {
+            Some(width) => Width::Same(usize::try_from(width).ok()?),
+            None => Width::Lens(usize::try_from(number(rest)?).ok()?),
+        })
+    }
+}
+
+impl ValuesAt {
+    fn parse(
+        rest: &mut &[u8],
+        len: usize,
+        width: Width,
+        stream: &mut impl FnMut(&mut &[u8]) -> Option<Stream>,
+    ) -> Option<ValuesAt> {
+        let lens = match width {
+            Width::Same(_) => None,
+            Width::Lens(1 | 2 | 4) => Some(stream(rest)?),
+            Width::Lens(_) => return None,
+        };
+        let bytes = stream(rest)?;
+        let is_whole = match (&width, &lens) {
+            (Width::Lens(width), Some(lens)) => len.checked_mul(*width) == Some(lens.bytes),
+            (Width::Same(width), _) => len.checked_mul(*width) == Some(bytes.bytes),
+            (Width::Lens(_), None) => false,
+        };
+        is_whole.then_some(ValuesAt { len, width, lens, bytes })
+    }
+
+    /// Bytes of its streams.
+    fn packed(&self) -> u64 {
+        (self.lens.as_ref().map_or(0, |lens| lens.packed) + self.bytes.packed) as u64
+    }
+}
+
 impl Block {
     /// Opens the block at an offset; where it ends.
     fn open(source: &Arc<Source>, offset: u64, number: usize) -> Result<(Block, u64)> {
@@ -344,30 +437,25 @@ impl Block {
         let mut offset = section.body;
         for _ in 0..count {
             let begin = offset;
-            let width = match number(rest)?.checked_sub(1) {
-                Some(width) => Width::Same(usize::try_from(width).ok()?),
-                None => Width::Lens(usize::try_from(number(rest)?).ok()?),
-            };
-            let mut stream = || {
+            let mut stream = |rest: &mut &[u8]| {
                 let stream = Stream::decode(rest)?;
                 offset = offset.checked_add(stream.packed as u64)?;
                 Some(stream)
             };
-            let lens = match width {
-                Width::Same(_) => None,
-                Width::Lens(1 | 2 | 4) => Some(stream()?),
-                Width::Lens(_) => return None,
+            let (values, codes) = match Width::parse(rest)? {
+                Width::Lens(0) => {
+                    let len = usize::try_from(number(rest)?).ok()?;
+                    if !(1..=CODES_MAX).contains(&len) {
+                        return None;
+                    }
+                    let width = Width::parse(rest)?;
+                    let values = ValuesAt::parse(rest, len, width, &mut stream)?;
+                    let codes = stream(rest)?;
+                    (values, Some((codes.bytes == entries).then_some(codes)?))
+                }
+                width => (ValuesAt::parse(rest, entries, width, &mut stream)?, None),
             };
-            let bytes = stream()?;
-            let is_whole = match (&width, &lens) {
-                (Width::Lens(width), Some(lens)) => entries.checked_mul(*width) == Some(lens.bytes),
-                (Width::Same(width), _) => entries.checked_mul(*width) == Some(bytes.bytes),
-                (Width::Lens(_), None) => false,
-            };
-            if !is_whole {
-                return None;
-            }
-            pieces.push(PieceAt { offset: begin, width, lens, bytes });
+            pieces.push(PieceAt { offset: begin, values, codes });
         }
         if !rest.is_empty() || offset != section.end() {
             return None;
@@ -420,17 +508,33 @@ impl Block {
     }
 
     fn read_piece(&self, at: &PieceAt) -> Result<Piece> {
-        let PieceAt { offset, width, lens, bytes } = at;
+        let values = self.read_values(at.offset, &at.values)?;
+        let codes = match &at.codes {
+            None => None,
+            Some(stream) => {
+                let codes = self.source.stream(at.offset + at.values.packed(), stream)?;
+                if codes.iter().any(|code| usize::from(*code) >= values.len) {
+                    return Err(self.source.corrupt(at.offset, "a value is not in its dictionary"));
+                }
+                Some(codes)
+            }
+        };
+        Ok(Piece { values, codes })
+    }
+
+    fn read_values(&self, offset: u64, at: &ValuesAt) -> Result<Values> {
+        let ValuesAt { len, width, lens, bytes } = at;
         let (width, lens_width) = match *width {
             Width::Same(width) => {
-                let planes = self.source.stream(*offset, bytes)?;
-                return Ok(Piece { bytes: from_planes(planes, width), width, ends: None });
+                let planes = self.source.stream(offset, bytes)?;
+                let bytes = from_planes(planes, width);
+                return Ok(Values { bytes, width, len: *len, ends: None });
             }
             Width::Lens(width) => (0, width),
         };
         let lens = lens.as_ref().expect("lengths that differ are there");
-        let planes = self.source.stream(*offset, lens)?;
-        let all = self.source.stream(*offset + lens.packed as u64, bytes)?;
+        let planes = self.source.stream(offset, lens)?;
+        let all = self.source.stream(offset + lens.packed as u64, bytes)?;
         let mut end = 0_usize;
         let ends = from_planes(planes, lens_width);
         let ends = ends.chunks_exact(lens_width).map(|len| {
@@ -441,9 +545,9 @@ impl Block {
         });
         let ends: Vec<usize> = ends.collect();
         if end != all.len() {
-            return Err(self.source.corrupt(*offset, "lengths do not add up"));
+            return Err(self.source.corrupt(offset, "lengths do not add up"));
         }
-        Ok(Piece { bytes: all, width, ends: Some(ends) })
+        Ok(Values { bytes: all, width, len: *len, ends: Some(ends) })
     }
 
     /// Replaces `key` by that of an entry.
@@ -529,5 +633,105 @@ pub(super) fn read<E: From<Error>>(
         told.read(section.end() - offset);
         offset = section.end();
         blocks += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood_disk::SimDisk;
+
+    use super::super::streams::push;
+    use super::super::{BLOCK, Cut, Layout, Writing, open, write, write_block};
+    use super::*;
+
+    const IDENTITY: Identity = Identity { log: 1, checkpoint: 2, table: 3 };
+
+    /// Keys are one piece; values three: of one width, of any, and the rest.
+    #[derive(Debug)]
+    struct Thirds;
+
+    impl Cut for Thirds {
+        fn cut(&self, key: &[u8], value: &[u8], lens: &mut Vec<u32>) -> Option<Layout> {
+            let second = value[3..].iter().position(|byte| *byte == b'.')? + 1;
+            lens.extend([key.len() as u32, 3, second as u32, (value.len() - 3 - second) as u32]);
+            Some(Layout { number: 1, key_pieces: 1 })
+        }
+    }
+
+    #[test]
+    fn pieces_of_which_few_values_differ_are_read_as_they_were_written() {
+        let texts = ["", "a", "seven..", "eight...", "more than sixteen bytes", "\0", "\0\0"];
+        let mut random = fastrand::Rng::with_seed(4);
+        let entries: Vec<(Vec<u8>, Vec<u8>)> = (0..20_000_u32)
+            .map(|at| {
+                let text = texts[random.usize(..texts.len())].replace('.', "-");
+                let third = random.u32(..1 << 20).to_string();
+                let value = format!("{:03}{text}.{third}", random.u32(..200));
+                (at.to_be_bytes().to_vec(), value.into_bytes())
+            })
+            .collect();
+        let disk = SimDisk::new();
+        let writing = Writing { cut: Some(&Thirds), pace: None };
+        let tell = |entry: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>| {
+            entries.iter().try_for_each(|(key, value)| entry(key, value))
+        };
+        write(&disk, &IDENTITY, writing, tell).expect("a disk without faults");
+        let snapshot = open(&disk, &IDENTITY).expect("no faults").expect("of this version");
+        let (mut at, mut key, mut value) = (0, Vec::new(), Vec::new());
+        for number in 0..snapshot.blocks() {
+            let block = snapshot.block(number).expect("it is there");
+            let is_coded: Vec<bool> = (0..4)
+                .map(|piece| block.piece(piece).expect("it is there").codes().is_some())
+                .collect();
+            assert_eq!(is_coded, [false, true, true, false]);
+            let piece = block.piece(1).expect("it is there");
+            assert_eq!((piece.values().width(), piece.values().len()), (Some(3), 200));
+            assert_eq!(block.piece(2).expect("it is there").values().len(), texts.len());
+            for entry in 0..block.entries() {
+                block.key(entry, &mut key).expect("no faults");
+                block.value(entry, &mut value).expect("no faults");
+                assert_eq!((&key, &value), (&entries[at].0, &entries[at].1));
+                at += 1;
+            }
+        }
+        assert_eq!(at, entries.len());
+        assert_eq!(
+            read(&disk, &IDENTITY, &mut |_: &[u8], _: &[u8]| Ok::<(), Error>(())),
+            Ok(20_000)
+        );
+    }
+
+    /// Heads and streams that no writer writes, but whose checksums are right.
+    #[test]
+    fn dictionaries_that_are_none_are_refused() {
+        // Two values of one byte each, for three entries; and an empty value.
+        let read = |values: usize, codes: &[u8]| {
+            let (mut head, mut body) = (Vec::new(), Vec::new());
+            for part in [BLOCK, 3, 1, 1, 2, 0, 0, values as u64, 2] {
+                push(part, &mut head);
+            }
+            let bytes: Vec<u8> = (0..values).map(|value| value as u8).collect();
+            Stream::pack(&bytes, &mut body).encode(&mut head);
+            Stream::pack(codes, &mut body).encode(&mut head);
+            push(1, &mut head);
+            Stream::pack(b"", &mut body).encode(&mut head);
+            let disk = SimDisk::new();
+            write_block(&disk, &IDENTITY, (&head, &body), 3).expect("no faults");
+            let snapshot = open(&disk, &IDENTITY)?.expect("of this version");
+            let block = snapshot.block(0)?;
+            let piece = block.piece(0)?;
+            Ok((0..3).map(|entry| piece.get(entry)[0]).collect::<Vec<u8>>())
+        };
+        assert_eq!(read(2, &[0, 1, 0]), Ok(vec![0, 1, 0]));
+        assert_eq!(read(256, &[0, 255, 7]), Ok(vec![0, 255, 7]));
+        let expect_refused = |read: Result<Vec<u8>>, why: &str| match read {
+            Err(Error::CorruptFile { what, .. }) => assert!(what.contains(why), "{what}"),
+            read => panic!("{read:?}"),
+        };
+        expect_refused(read(2, &[0, 2, 0]), "a value is not in its dictionary");
+        expect_refused(read(0, &[0, 0, 0]), "does not know");
+        expect_refused(read(257, &[0, 0, 0]), "does not know");
+        expect_refused(read(2, &[0, 1]), "does not know");
+        expect_refused(read(2, &[0, 1, 0, 0]), "does not know");
     }
 }

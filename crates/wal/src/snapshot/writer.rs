@@ -7,6 +7,7 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 
 use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, File, checksum};
 
+use super::dictionary::{Coded, Dictionary};
 use super::streams::{Stream, push, take_planes, to_planes};
 use super::{BLOCK, END_BYTES, ENTRIES_MAX, INDEX, Identity, MAGIC, PREFIX_BYTES, WHOLE};
 use crate::error::{Error, Result};
@@ -211,8 +212,9 @@ struct Writer<'d> {
     // Used by one block after the other.
     head: Vec<u8>,
     body: Vec<u8>,
-    values: Vec<u8>,
+    scratch: Vec<u8>,
     planes: Vec<u8>,
+    dictionary: Dictionary,
 }
 
 impl<'d> Writer<'d> {
@@ -232,8 +234,9 @@ impl<'d> Writer<'d> {
             value_bytes: 0,
             head: Vec::new(),
             body: Vec::new(),
-            values: Vec::new(),
+            scratch: Vec::new(),
             planes: Vec::new(),
+            dictionary: Dictionary::default(),
         };
         writer.write(&identity.bytes(MAGIC))?;
         Ok(writer)
@@ -270,7 +273,7 @@ impl<'d> Writer<'d> {
         let entries = of.whole.len();
         let (lens, layout, is_fixed) = of.pieces();
         let pieces = is_fixed.len();
-        let Writer { head, body, values, planes, .. } = self;
+        let Writer { head, body, scratch, planes, dictionary, .. } = self;
         head.clear();
         body.clear();
         let (number, key_pieces) = (u64::from(layout.number), layout.key_pieces as u64);
@@ -286,34 +289,43 @@ impl<'d> Writer<'d> {
             self.value_bytes += u64::from(*value);
         }
         for (piece, is_fixed) in is_fixed.into_iter().enumerate() {
+            let lens = lens[piece..].iter().step_by(pieces).copied();
+            let coded = match is_fixed && lens.clone().next().is_none_or(|width| width <= 1) {
+                true => None,
+                false => dictionary.find(&of.bytes, &begins, lens.clone()),
+            };
+            if let Some(Coded { values, lens: lens_of_values, codes }) = coded {
+                for part in [0, 0, lens_of_values.len() as u64] {
+                    push(part, head);
+                }
+                let lens_of_values = lens_of_values.iter().copied();
+                if is_fixed {
+                    let width = lens_of_values.clone().next().unwrap_or_default() as usize;
+                    to_planes(values, width, planes);
+                    push(width as u64 + 1, head);
+                    Stream::pack(planes, body).encode(head);
+                } else {
+                    write_lens(lens_of_values, (scratch, planes), (head, body));
+                    Stream::pack(values, body).encode(head);
+                }
+                Stream::pack(codes, body).encode(head);
+                begins.iter_mut().zip(lens).for_each(|(begin, len)| *begin += len as usize);
+                continue;
+            }
             if is_fixed {
-                let width = lens[piece] as usize;
+                let width = lens.clone().next().unwrap_or_default() as usize;
                 take_planes(&of.bytes, &mut begins, width, planes);
                 push(width as u64 + 1, head);
                 Stream::pack(planes, body).encode(head);
                 continue;
             }
-            let lens_of_it = lens[piece..].iter().step_by(pieces);
-            values.clear();
-            let most = lens_of_it.clone().max().copied().unwrap_or_default();
-            let lens_width = match most {
-                ..=0xFF => 1,
-                0x100..=0xFFFF => 2,
-                _ => 4,
-            };
-            push(0, head);
-            push(lens_width as u64, head);
-            for len in lens_of_it.clone() {
-                values.extend_from_slice(&len.to_le_bytes()[..lens_width]);
-            }
-            to_planes(values, lens_width, planes);
-            Stream::pack(planes, body).encode(head);
-            values.clear();
-            for (begin, &len) in begins.iter_mut().zip(lens_of_it) {
-                values.extend_from_slice(&of.bytes[*begin..*begin + len as usize]);
+            write_lens(lens.clone(), (scratch, planes), (head, body));
+            scratch.clear();
+            for (begin, len) in begins.iter_mut().zip(lens) {
+                scratch.extend_from_slice(&of.bytes[*begin..*begin + len as usize]);
                 *begin += len as usize;
             }
-            Stream::pack(values, body).encode(head);
+            Stream::pack(scratch, body).encode(head);
         }
         let first = &of.bytes[..of.first_key];
         for part in [head.len(), body.len(), entries, first.len()] {
@@ -323,10 +335,13 @@ impl<'d> Writer<'d> {
         self.write_section()?;
         self.blocks += 1;
         self.entries += entries as u64;
-        for buffer in [&mut self.body, &mut self.values, &mut self.planes] {
+        for buffer in [&mut self.body, &mut self.scratch, &mut self.planes] {
             if buffer.capacity() > KEPT_BYTES_MAX {
                 *buffer = Vec::new();
             }
+        }
+        if self.dictionary.memory() > KEPT_BYTES_MAX {
+            self.dictionary = Dictionary::default();
         }
         Ok(())
     }
@@ -349,6 +364,25 @@ impl<'d> Writer<'d> {
         let written = self.out.write(bytes, self.pace);
         written.map_err(|cause| Error::io(format!("write {}", self.name), &cause))
     }
+}
+
+/// Writes lengths that differ.
+fn write_lens(
+    lens: impl Iterator<Item = u32> + Clone,
+    (scratch, planes): (&mut Vec<u8>, &mut Vec<u8>),
+    (head, body): (&mut Vec<u8>, &mut Vec<u8>),
+) {
+    let width = match lens.clone().max().unwrap_or_default() {
+        ..=0xFF => 1,
+        0x100..=0xFFFF => 2,
+        _ => 4,
+    };
+    push(0, head);
+    push(width as u64, head);
+    scratch.clear();
+    lens.for_each(|len| scratch.extend_from_slice(&len.to_le_bytes()[..width]));
+    to_planes(scratch, width, planes);
+    Stream::pack(planes, body).encode(head);
 }
 
 /// Writes a made-up head and body as a block of so many entries.

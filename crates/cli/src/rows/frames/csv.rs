@@ -89,6 +89,9 @@ pub(super) fn look_at_all(
     looks
 }
 
+/// Bytes of days and moments, which take longer to parse than to compare, and often stand in several rows.
+const LONG: usize = 10;
+
 /// Looks at blocks until there are no more, or so many rows were seen.
 fn look_at(
     input: &Input,
@@ -111,8 +114,13 @@ fn look_at(
         let wanted = fields.len().min(rows_max - rows);
         let texts = fields.texts(&block);
         for (slot, look) in looks.iter_mut().enumerate() {
+            let mut last = "";
             for text in texts.column(slot, 0..wanted) {
-                look.field(text, options.na.as_deref());
+                // The same text again tells nothing new. Of short ones that is not asked: a look takes less time.
+                if text.len() < LONG || text != last {
+                    look.field(text, options.na.as_deref());
+                    last = text;
+                }
             }
         }
         rows += wanted;

@@ -45,7 +45,7 @@ impl Reading<'_> {
                 let Value::Float(value) = value else { return None };
                 Some(value)
             }),
-            (Type::Date, Some(_)) => self.numbers(texts, Data::Int, 0, day, |value| {
+            (Type::Date, Some(_)) => self.numbers(texts, Data::Int, 0, repeated(day), |value| {
                 let Value::Date(days) = value else { return None };
                 Some(days.into())
             }),
@@ -56,7 +56,7 @@ impl Reading<'_> {
                     let is_plain = !text.starts_with('+');
                     is_plain.then(|| timestamp_of_text(text, *precision))?
                 };
-                self.numbers(texts, Data::Int, 0, moment, |value| {
+                self.numbers(texts, Data::Int, 0, repeated(moment), |value| {
                     let Value::Timestamp { ticks, .. } = value else { return None };
                     Some(ticks)
                 })
@@ -89,7 +89,7 @@ impl Reading<'_> {
         texts: impl ExactSizeIterator<Item = &'t [u8]>,
         data: fn(Vec<T>) -> Data,
         nothing: T,
-        fast: impl Fn(&[u8]) -> Option<T>,
+        mut fast: impl FnMut(&'t [u8]) -> Option<T>,
         slow: impl Fn(Value<'_>) -> Option<T>,
     ) -> Result<Vector, usize> {
         let mut values = Vec::with_capacity(texts.len());
@@ -199,6 +199,19 @@ fn float(text: &[u8]) -> Option<f64> {
     }
     let value = number as f64 / POWERS[behind];
     Some(if is_negative { -value } else { value })
+}
+
+/// Answers the last value again where the text is the same.
+fn repeated<'t>(
+    mut read: impl FnMut(&'t [u8]) -> Option<i64>,
+) -> impl FnMut(&'t [u8]) -> Option<i64> {
+    let mut last: (&[u8], Option<i64>) = (b"", None);
+    move |text| {
+        if text != last.0 {
+            last = (text, read(text));
+        }
+        last.1
+    }
 }
 
 fn day(text: &[u8]) -> Option<i64> {

@@ -6,9 +6,10 @@
 use std::cmp::Ordering;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, HashSet};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::mem;
 
+use foldhash::fast::RandomState;
 use sapwood::key;
 
 use super::encoder::{Encoded, EncodedRow, Place};
