@@ -1,6 +1,7 @@
 //! The writing of chunks and inner nodes, before they are published.
 
 use sapwood_mem::sync::RawAtomicU64;
+use sapwood_mem::sync::counter::AtomicU64;
 use sapwood_mem::{Arena, OutOfMemory, SliceRef};
 
 use crate::abbreviation::{abbreviate_foreign, common_prefix_len};
@@ -82,7 +83,7 @@ pub(crate) unsafe fn write_chunk(
         (&raw mut (*head).prefix_len).write(shape.prefix.len() as u32);
         (&raw mut (*head).low_len).write(bound_len(plan.low));
         (&raw mut (*head).high_len).write(bound_len(plan.high));
-        (&raw mut (*head).reserved).write(0);
+        (&raw mut (*head).walks).write(AtomicU64::new(0));
         (&raw mut (*head).picks).write(shape.picks);
         RawAtomicU64::init(&raw mut (*head).claim, 0);
         RawAtomicU64::init(&raw mut (*head).tombstones, 0);

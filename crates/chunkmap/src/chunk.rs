@@ -57,6 +57,14 @@ pub(crate) struct Chunk<'g> {
 /// is longer, the processor's own prefetcher continues.
 pub(crate) const RECORD_LINES: usize = 20;
 
+/// The walk over a chunk that looks at how its records lie ...
+const WALKS_LOOK: usize = 2;
+/// ... and the one after which all begins anew.
+const WALKS_MOST: usize = 256;
+/// Longest record that is moved beside its neighbours: of a longer one, the lines that no walk waits for are by far
+/// the most.
+pub(crate) const CLUSTERED_BYTES_MAX: usize = 4 << 10;
+
 /// How much of a record the caller of a search is about to use.
 #[derive(Clone, Copy)]
 pub(crate) enum Wanted {
@@ -300,6 +308,12 @@ impl<'g> Chunk<'g> {
     #[inline]
     pub(crate) fn prefetch_record(&self, slice: SliceRef, lines: usize) {
         self.arena.prefetch(slice, lines);
+    }
+
+    /// As [`prefetch_record`](Self::prefetch_record), for a walk down.
+    #[inline]
+    pub(crate) fn prefetch_record_down(&self, slice: SliceRef, lines: usize) {
+        self.arena.prefetch_down(slice, lines);
     }
 
     /// The record that a word of this chunk names.
@@ -569,6 +583,58 @@ impl<'g> Chunk<'g> {
         let gone = ascending as u64 | (descending as u64) << 32;
         // Release: pairs with the Acquire in `gone`. What another thread has noted meanwhile may get lost.
         self.head().gone.store(gone, Ordering::Release);
+    }
+
+    /// Counts a walk over the whole chunk; true if it is time to move its records together.
+    ///
+    /// A record that lies apart costs a walk about as much as its move does, and its neighbours move with it. So it is
+    /// time after two walks where all lie apart, and later where some do.
+    #[inline]
+    pub(crate) fn count_walk(&self) -> bool {
+        // Relaxed: a hint. Where threads count at the same time, a walk gets lost.
+        let known = self.head().walks.load(Ordering::Relaxed);
+        let walks = known as u32 as usize + 1;
+        let apart = match walks {
+            WALKS_LOOK => self.records_apart(),
+            _ => (known >> 32) as usize,
+        };
+        let next = if walks < WALKS_MOST { walks as u64 | (apart as u64) << 32 } else { 0 };
+        self.head().walks.store(next, Ordering::Relaxed);
+        apart > 0 && walks * apart >= WALKS_LOOK * self.sorted_len
+    }
+
+    /// Notes that the records lie together as well as can be: the next look at them is many walks away.
+    pub(crate) fn note_clustered(&self) {
+        self.head().walks.store(WALKS_LOOK as u64, Ordering::Relaxed);
+    }
+
+    /// Forgets how the records lay: some have moved away.
+    pub(crate) fn forget_walks(&self) {
+        self.head().walks.store(0, Ordering::Relaxed);
+    }
+
+    /// Records of the sorted part, among those that can be moved together, that do not lie behind the one before of
+    /// their size; none if they are as few as the ends of spans.
+    pub(crate) fn records_apart(&self) -> usize {
+        /// Sizes in view at a time: as many as the numbers of their classes differ in their low bits.
+        const SIZES: usize = 32;
+        let mut before: [Option<SliceRef>; SIZES] = [None; SIZES];
+        let (mut apart, mut pairs) = (0, 0);
+        for word in self.sorted_words() {
+            // Relaxed: no record is read.
+            let EntryState::Record(slice) = EntryState::of(word.load(Ordering::Relaxed)) else {
+                continue;
+            };
+            if self.arena.capacity(slice) > CLUSTERED_BYTES_MAX {
+                continue;
+            }
+            let before = before[slice.size_class() % SIZES].replace(slice);
+            if let Some(before) = before.filter(|it| it.size_class() == slice.size_class()) {
+                pairs += 1;
+                apart += usize::from(!slice.follows(before));
+            }
+        }
+        if apart * 8 > pairs { apart } else { 0 }
     }
 
     /// Claims the chunk for a rebalance by this thread; false if another one has it.

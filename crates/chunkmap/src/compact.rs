@@ -72,29 +72,38 @@ pub(crate) struct Compaction {
     look_at_bytes: AtomicU64,
     /// Bytes that passes have moved so far.
     moved_bytes: AtomicU64,
-    state: Mutex<State>,
+    pub(crate) state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct State {
+pub(crate) struct State {
     /// While a pass is under way: the key from which it goes on.
-    cursor: Option<Vec<u8>>,
+    pub(crate) cursor: Option<Vec<u8>>,
     /// Passes that came to their end.
     passes: u64,
     /// How things stood when the last look or pass ended.
     settled: Option<Usage>,
     /// How things stood when `trim` found that it could gain no more.
     trimmed: Option<Usage>,
+    /// The least bytes that holes had since the last pass: see `cluster`.
+    pub(crate) hole_bytes: Option<u64>,
 }
 
 /// How much memory there is, and how much of it is in use.
 #[derive(Debug, Clone, Copy)]
-struct Usage {
-    reserved_bytes: u64,
-    live_bytes: u64,
+pub(crate) struct Usage {
+    pub(crate) reserved_bytes: u64,
+    pub(crate) live_bytes: u64,
+    /// Idle, and of use for any size.
+    pub(crate) extent_bytes: u64,
 }
 
 impl Usage {
+    /// Holes: mapped, in no live slice, and of use for slices of one size alone.
+    pub(crate) fn hole_bytes(&self) -> u64 {
+        self.reserved_bytes.saturating_sub(self.live_bytes + self.extent_bytes)
+    }
+
     /// Whether more than half of the memory is idle, and more than two blocks.
     fn is_sparse(&self, block_bytes: usize) -> bool {
         self.reserved_bytes > 2 * self.live_bytes + 2 * (block_bytes as u64).max(32 << 10)
@@ -116,7 +125,7 @@ impl Usage {
 
 /// How far a step came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
+pub(crate) enum Progress {
     More,
     Done,
 }
@@ -136,13 +145,13 @@ impl Compaction {
         DUE.with(|due| std::ptr::eq(due.get(), self))
     }
 
-    fn set_done(&self) {
+    pub(crate) fn set_done(&self) {
         if self.is_due() {
             DUE.with(|due| due.set(std::ptr::null()));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
@@ -205,7 +214,7 @@ impl ChunkMap {
     #[inline]
     pub(crate) fn compact_if_due(&self) {
         if self.compaction.is_due() {
-            self.compact();
+            self.take_step();
         }
     }
 
@@ -214,7 +223,7 @@ impl ChunkMap {
         if let Ok(mut state) = self.compaction.state.try_lock() {
             state.settled = None;
         }
-        self.compact();
+        self.take_step();
     }
 
     /// Retires a record that was removed or superseded.
@@ -233,7 +242,7 @@ impl ChunkMap {
     }
 
     #[cold]
-    fn compact(&self) {
+    fn take_step(&self) {
         // Inside a closure that changes a value: when its operation ends.
         if holds_any() {
             return;
@@ -277,7 +286,7 @@ impl ChunkMap {
     }
 
     /// The last slices that were retired keep a block each.
-    fn flush_what_is_left(&self) {
+    pub(crate) fn flush_what_is_left(&self) {
         for _ in 0..FLUSHES {
             if self.tree.reclaimer.flush() == Left::Read {
                 return;
@@ -309,35 +318,42 @@ impl ChunkMap {
         }
     }
 
-    fn finish(&self, state: &mut State) {
+    pub(crate) fn finish(&self, state: &mut State) {
         state.cursor = None;
         state.passes += 1;
         self.flush_what_is_left();
         self.tree.arena.end_drain();
         let usage = self.usage();
         state.settled = Some(usage);
+        state.hole_bytes = Some(usage.hole_bytes());
         let look_at_bytes = (usage.reserved_bytes / 64).max(16 << 10);
         self.compaction.look_at_bytes.store(look_at_bytes, Ordering::Relaxed);
     }
 
-    fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         let arena = self.tree.arena.stats();
         let retired_bytes = self.tree.reclaimer.retired_bytes();
         Usage {
             reserved_bytes: arena.reserved_bytes,
             live_bytes: arena.live_bytes.saturating_sub(retired_bytes),
+            extent_bytes: arena.extent_bytes,
         }
     }
 
     /// Visits a few chunks of the pass under way.
-    fn step(&self, state: &mut State) -> Progress {
+    pub(crate) fn step(&self, state: &mut State) -> Progress {
         let (mut left_bytes, mut seen) = (STEP_BYTES, 0);
         while seen < STEP_ENTRIES {
             let Some(from) = state.cursor.take() else { return Progress::Done };
             let guard = self.tree.reclaimer.pin();
             let chunk = self.tree.leaf(&guard, &from).chunk;
+            let before_bytes = left_bytes;
             let drained = |slice| self.tree.arena.is_drained(slice);
-            let moved = self.move_records(&guard, &chunk, drained, &mut left_bytes);
+            let elsewhere = |bytes| self.tree.arena.alloc_elsewhere(bytes);
+            let moved = self.move_records(&guard, &chunk, drained, elsewhere, &mut left_bytes);
+            if left_bytes < before_bytes {
+                chunk.forget_walks();
+            }
             // Out of memory: the rest stays where it is.
             if moved.is_err() {
                 return Progress::Done;
@@ -382,13 +398,14 @@ impl ChunkMap {
         }
     }
 
-    /// Moves the records of a chunk that `wanted` picks, at most `left_bytes` and
-    /// one more, which are counted down. Those in the hands of a writer stay.
+    /// Moves the records of a chunk that `wanted` picks into slices that `alloc` gives, at most `left_bytes`
+    /// and one more, which are counted down. Those in the hands of a writer stay.
     pub(crate) fn move_records(
         &self,
         guard: &Guard,
         chunk: &Chunk<'_>,
         wanted: impl Fn(SliceRef) -> bool,
+        alloc: impl Fn(usize) -> Result<SliceRef, OutOfMemory>,
         left_bytes: &mut u64,
     ) -> Result<(), OutOfMemory> {
         // Acquire: pairs with the CAS that published the record.
@@ -409,18 +426,23 @@ impl ChunkMap {
             if let Some(ahead) = hits.get(at + AHEAD) {
                 chunk.prefetch_record(ahead.slice, RECORD_LINES);
             }
-            let moved_bytes = self.move_record(guard, *hit)?;
+            let moved_bytes = self.move_record(guard, *hit, &alloc)?;
             *left_bytes = left_bytes.saturating_sub(moved_bytes);
         }
         Ok(())
     }
 
     /// Moves a record to another slice; returns its bytes, zero if it stays.
-    fn move_record(&self, guard: &Guard, hit: Hit<'_>) -> Result<u64, OutOfMemory> {
+    fn move_record(
+        &self,
+        guard: &Guard,
+        hit: Hit<'_>,
+        alloc: impl Fn(usize) -> Result<SliceRef, OutOfMemory>,
+    ) -> Result<u64, OutOfMemory> {
         let Some(lock) = hit.record.try_move() else { return Ok(0) };
         let (key, value) = (lock.key(), lock.value());
         let bytes = record::bytes(key.len(), value.len());
-        let slice = self.tree.arena.alloc_elsewhere(bytes)?;
+        let slice = alloc(bytes)?;
         // SAFETY: a new slice of the right size, ours alone.
         unsafe { Record::write(self.tree.arena.ptr(slice), key, value) };
         self.bury_behind(guard, hit, lock, slice);
@@ -460,7 +482,9 @@ mod tests {
         while let Some(key) = from {
             let guard = map.tree.reclaimer.pin();
             let chunk = map.tree.leaf(&guard, &key).chunk;
-            map.move_records(&guard, &chunk, |_| true, &mut { u64::MAX }).expect("memory");
+            let elsewhere = |bytes| map.tree.arena.alloc_elsewhere(bytes);
+            let all = &mut { u64::MAX };
+            map.move_records(&guard, &chunk, |_| true, elsewhere, all).expect("memory");
             from = chunk.high().map(<[u8]>::to_vec);
         }
     }

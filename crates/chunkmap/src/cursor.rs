@@ -65,6 +65,15 @@ impl KeyBounds<'_> {
         }
     }
 
+    /// Whether every key of the chunk lies between them.
+    pub(crate) fn cover(&self, chunk: &Chunk<'_>) -> bool {
+        let above = match chunk.high() {
+            Some(limit) => !self.ends_before(limit),
+            None => self.high == Bound::Unbounded,
+        };
+        above && covers_low(chunk, self.low)
+    }
+
     /// Whether keys below `limit` lie outside.
     pub(crate) fn begins_at(&self, limit: &[u8]) -> bool {
         match self.low {
@@ -219,7 +228,12 @@ impl<'g> ChunkCursor<'g> {
             &self.chunk.delta_words()[at]
         };
         if let EntryState::Record(slice) = EntryState::of(word.load(Ordering::Relaxed)) {
-            self.chunk.prefetch_record(slice, self.prefetch_lines);
+            match self.direction {
+                Direction::Ascending => self.chunk.prefetch_record(slice, self.prefetch_lines),
+                Direction::Descending => {
+                    self.chunk.prefetch_record_down(slice, self.prefetch_lines);
+                }
+            }
         }
         Some(word)
     }

@@ -4,6 +4,7 @@
 //! `docs/design/layout/chunkmap.txt` by a test.
 
 use sapwood_mem::sync::RawAtomicU64;
+use sapwood_mem::sync::counter::AtomicU64;
 
 /// Longest key, bytes.
 pub const KEY_BYTES_MAX: usize = 64 << 10;
@@ -82,7 +83,8 @@ pub(crate) struct ChunkHead {
     pub(crate) prefix_len: u32,
     pub(crate) low_len: u32,
     pub(crate) high_len: u32,
-    pub(crate) reserved: u64,
+    /// Walks over all of the chunk, and how scattered its records are: see `cluster`.
+    pub(crate) walks: AtomicU64,
     /// 1 while a rebalance owns the chunk.
     pub(crate) claim: RawAtomicU64,
     /// Words tombstoned so far.
@@ -300,7 +302,11 @@ pub fn layout_table() -> String {
                 "high_len",
                 "bytes of the upper bound; 2^32 - 1: none",
             ),
-            (offset_of!(ChunkHead, reserved), "reserved", "zero"),
+            (
+                offset_of!(ChunkHead, walks),
+                "walks",
+                "walks over all of it, 4 bytes; how many records lie apart, 4 bytes",
+            ),
             (offset_of!(ChunkHead, claim), "claim", "1 while a rebalance owns the chunk"),
             (offset_of!(ChunkHead, tombstones), "tombstones", "words tombstoned so far"),
             (

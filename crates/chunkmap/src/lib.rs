@@ -15,6 +15,7 @@ mod batch;
 mod build;
 mod check;
 mod chunk;
+mod cluster;
 mod compact;
 mod cursor;
 mod entering;

@@ -73,6 +73,8 @@ pub struct Range<'a> {
 #[derive(Default)]
 struct End<'a> {
     cursor: Option<(Box<ChunkCursor<'a>>, Epoch)>,
+    /// It came into its chunk from the one before.
+    from_border: bool,
 }
 
 impl<'a> End<'a> {
@@ -147,7 +149,12 @@ impl<'a> Range<'a> {
             let Some((cursor, _)) = &mut end.cursor else { unreachable!("made just now") };
             let Some(visit) = cursor.next() else {
                 let border = next_border(cursor.chunk(), bounds, direction).map(<[u8]>::to_vec);
+                let chunk = *cursor.chunk();
                 end.cursor = None;
+                let whole = std::mem::replace(&mut end.from_border, border.is_some());
+                if whole && border.is_some() {
+                    map.cluster_if_due(guard, &chunk);
+                }
                 guard.repin();
                 match (border, direction) {
                     (None, _) => self.done = true,

@@ -153,6 +153,7 @@ impl ChunkMap {
         prefetch_lines: usize,
         mut each: impl FnMut(&Guard, Visit<'_>, &mut Place) -> Result<Step<B>>,
     ) -> Result<ControlFlow<B>> {
+        let reads_values = prefetch_lines > KEY_LINES;
         if bounds.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
@@ -170,10 +171,17 @@ impl ChunkMap {
                 }
             };
             if ended {
-                let Some(border) = next_border(&chunk, bounds, direction) else {
+                let border = next_border(&chunk, bounds, direction);
+                let is_last = border.is_none();
+                if let Some(border) = border {
+                    place.set_border(border, direction);
+                }
+                if reads_values && bounds.cover(&chunk) {
+                    self.cluster_if_due(guard, &chunk);
+                }
+                if is_last {
                     return Ok(ControlFlow::Continue(()));
-                };
-                place.set_border(border, direction);
+                }
                 guard.repin();
             }
         }

@@ -17,7 +17,7 @@
 use crate::abbreviation::{abbreviate, abbreviate_foreign};
 
 /// Bytes behind the prefix that a shape looks at.
-pub(crate) const SPAN_MAX: usize = 64;
+pub(crate) const SPAN_MAX: usize = 256;
 const PICKS_MAX: usize = 8;
 
 /// The bytes of a key that go into its abbreviation, most significant first.
@@ -91,24 +91,29 @@ pub(crate) fn pick_varying<'k>(
 ) -> Option<([u8; PICKS_MAX], usize)> {
     let behind = keys.map(|key| key.get(prefix_len..).unwrap_or_default());
     let first = behind.clone().next()?;
-    // Bit i: byte i varies, or some keys have it and some do not.
-    let mut varying = 0u64;
+    // Byte i varies, or some keys have it and some do not.
+    let mut varying = [false; SPAN_MAX];
+    let first_bytes = &first[..first.len().min(SPAN_MAX)];
     let (mut len_min, mut len_max) = (SPAN_MAX, 0);
     for rest in behind {
-        for (at, (a, b)) in first.iter().zip(rest).take(SPAN_MAX).enumerate() {
-            varying |= u64::from(a != b) << at;
+        // Mostly equal, eight at a time.
+        for (piece, (a, b)) in first_bytes.chunks(8).zip(rest.chunks(8)).enumerate() {
+            if a != b {
+                for (at, (a, b)) in a.iter().zip(b).enumerate() {
+                    varying[piece * 8 + at] |= a != b;
+                }
+            }
         }
         len_min = len_min.min(rest.len());
         len_max = len_max.max(rest.len().min(SPAN_MAX));
     }
-    for at in len_min..len_max {
-        varying |= 1 << at;
+    if len_min < len_max {
+        varying[len_min..len_max].fill(true);
     }
     let mut picks = [0u8; PICKS_MAX];
     let mut count = 0;
-    while varying != 0 && count < PICKS_MAX {
-        picks[count] = varying.trailing_zeros() as u8;
-        varying &= varying - 1;
+    for (at, _) in varying.iter().enumerate().filter(|(_, varies)| **varies).take(PICKS_MAX) {
+        picks[count] = at as u8;
         count += 1;
     }
     let last = *picks[..count].last()? as usize;
@@ -126,7 +131,11 @@ pub(crate) fn pick_varying<'k>(
 mod tests {
     use super::*;
 
-    fn shape_of<'a>(keys: &[Vec<u8>], prefix: &'a [u8], template: &'a mut [u8; 64]) -> Shape<'a> {
+    fn shape_of<'a>(
+        keys: &[Vec<u8>],
+        prefix: &'a [u8],
+        template: &'a mut [u8; SPAN_MAX],
+    ) -> Shape<'a> {
         let keys = keys.iter().map(Vec::as_slice);
         match pick_varying(keys, prefix.len(), template) {
             Some((picks, span)) => Shape { prefix, picks, template: &template[..span] },
@@ -150,6 +159,19 @@ mod tests {
         assert!(keys.iter().all(|key| shape.abbreviate_own(key) == shape.abbreviate(key)));
     }
 
+    #[test]
+    fn keys_are_told_apart_by_bytes_far_behind_their_prefix() {
+        for equal in [0, 7, 8, 63, 64, 72, 200, 247] {
+            let keys: Vec<Vec<u8>> = (0..500u64)
+                .map(|i| [b"a".repeat(equal), i.to_be_bytes().to_vec(), b"tail".to_vec()].concat())
+                .collect();
+            let mut template = [0; SPAN_MAX];
+            let shape = shape_of(&keys, b"", &mut template);
+            let abbreviations: Vec<u64> = keys.iter().map(|key| shape.abbreviate(key)).collect();
+            assert!(abbreviations.is_sorted_by(|a, b| a < b), "{equal} equal bytes: {shape:?}");
+        }
+    }
+
     /// Whatever the shape was made from, and whatever key comes.
     #[test]
     fn abbreviations_never_contradict_any_keys() {
@@ -159,8 +181,10 @@ mod tests {
             (rng >> 33) % limit
         };
         let mut shaped = 0;
-        for _ in 0..300 {
-            let varies: Vec<bool> = (0..14).map(|_| next(4) == 0).collect();
+        for round in 0..400 {
+            // Few bytes that vary among many, too, as far as a shape looks and farther.
+            let (len, one_in) = [(14, 4), (100, 20), (256, 60), (300, 60)][round % 4];
+            let varies: Vec<bool> = (0..len).map(|_| next(one_in) == 0).collect();
             let own = |next: &mut dyn FnMut(u64) -> u64| -> Vec<u8> {
                 varies.iter().map(|varies| if *varies { next(3) as u8 } else { 1 }).collect()
             };
@@ -169,9 +193,9 @@ mod tests {
             let mut all = keys.clone();
             for _ in 0..60 {
                 let mut foreign = own(&mut next);
-                let at = next(14) as usize;
+                let at = next(len) as usize;
                 foreign[at] = [0, 2, 255][next(3) as usize];
-                foreign.truncate(1 + next(16) as usize);
+                foreign.truncate(1 + next(len + 2) as usize);
                 all.push(foreign);
             }
             all.sort();

@@ -44,7 +44,7 @@ pub struct OrderedStats {
     pub height: u32,
     /// Rebalances so far.
     pub rebalances: u64,
-    /// Bytes moved so far to give memory back.
+    /// Bytes moved so far, to give memory back and to lay neighbours together.
     pub moved_bytes: u64,
     /// The pages that most of the memory lies on: `4 KiB`, `2 MiB transparent` or `2 MiB explicit`;
     /// `none` of entries that are read from a file.

@@ -20,11 +20,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crossbeam_utils::CachePadded;
 
-use crate::buddy::{BlockChange, Buddy, NoExtent};
+use crate::buddy::{BlockChange, Buddy, Extent, NoExtent};
 use crate::drain;
 use crate::region::{PAGE_BYTES, Pages};
 use crate::slice::{BLOCK_BYTES_MAX, BLOCKS_MAX, Class, SHARED_BYTES_MAX, SliceRef};
-use crate::stripe::{Stripe, least_span_bytes};
+use crate::stripe::{Row, Stripe, least_span_bytes};
 
 /// How an arena maps memory, and how much.
 #[derive(Debug, Clone)]
@@ -75,6 +75,8 @@ pub struct ArenaStats {
     pub live_bytes: u64,
     /// In free slices and free extents.
     pub free_bytes: u64,
+    /// In free extents, which serve any size: part of the free bytes.
+    pub extent_bytes: u64,
     /// At the ends of spans, too short for a slice.
     pub waste_bytes: u64,
     /// Tables about all this, on the heap beside the mappings.
@@ -103,6 +105,8 @@ struct SpanId(u32);
 
 impl SpanId {
     const INDEX_BITS: u32 = 26;
+    /// In a page map: the span is being emptied, a hint as `BlockSlot::drained` is.
+    const DRAINED: u32 = 1 << 31;
 
     fn new(stripe: usize, index: u32) -> SpanId {
         assert!(index < 1 << SpanId::INDEX_BITS, "spans of a page cover a quarter of a TiB");
@@ -110,7 +114,7 @@ impl SpanId {
     }
 
     fn stripe(self) -> usize {
-        (self.0 >> SpanId::INDEX_BITS) as usize
+        ((self.0 & !SpanId::DRAINED) >> SpanId::INDEX_BITS) as usize
     }
 
     fn index(self) -> u32 {
@@ -125,9 +129,14 @@ enum Prefer {
     LargeSpans,
     /// Memory that is mapped already, in however small pieces.
     MappedMemory,
+    /// The same, in pieces of some slices each.
+    MappedRows,
 }
 
-/// Most stripes; a `SpanId` has room for 64.
+/// The fewest slices for which a row begins where memory is mapped already.
+const ROW_SLICES: usize = 16;
+
+/// Most stripes; a `SpanId` has room for 32.
 const STRIPES_MAX: usize = 16;
 
 /// Blocks of memory and the slices in them. See the [module](self).
@@ -188,13 +197,19 @@ impl Arena {
     /// # Errors
     /// [`OutOfMemory`]: the budget is used up or the kernel refused.
     pub fn alloc(&self, bytes: usize) -> Result<SliceRef, OutOfMemory> {
-        if bytes > SHARED_BYTES_MAX.min((self.options.block_bytes / 2).max(PAGE_BYTES)) {
+        if bytes > self.shared_bytes_max() {
             return self.alloc_own(bytes);
         }
         let class = Class::for_bytes(bytes);
         let home = stripe_of_thread(self.stripes.len());
-        let taken = self.lock_stripe(home).take(class);
+        let taken = self.lock_stripe(home).take(class, Row::Broken);
         taken.map_or_else(|| self.alloc_slow(home, class), Ok)
+    }
+
+    /// Longest slice that shares a block with others.
+    #[inline]
+    fn shared_bytes_max(&self) -> usize {
+        SHARED_BYTES_MAX.min((self.options.block_bytes / 2).max(PAGE_BYTES))
     }
 
     /// No span of the thread's stripe has room.
@@ -218,22 +233,27 @@ impl Arena {
     ) -> Result<SliceRef, NoExtent> {
         let refused = {
             let mut stripe = self.lock_stripe(home);
-            if let Some(slice) = stripe.take(class) {
+            let row = match prefer {
+                Prefer::LargeSpans => Row::Broken,
+                Prefer::MappedMemory | Prefer::MappedRows => Row::Kept,
+            };
+            if let Some(slice) = stripe.take(class, row) {
                 return Ok(slice);
             }
             match self.open_span(home, &mut stripe, class, prefer) {
-                Ok(()) => return Ok(stripe.take(class).expect("a span was opened just now")),
+                Ok(_) => {
+                    let taken = stripe.take(class, Row::Kept);
+                    return Ok(taken.expect("a span was opened just now"));
+                }
                 Err(refused) => refused,
             }
         };
         // No room for a span: another stripe may still have a slice.
-        self.take_from_others(home, class).ok_or(refused)
+        self.take_from_any(class, Row::Broken).ok_or(refused)
     }
 
-    fn take_from_others(&self, home: usize, class: Class) -> Option<SliceRef> {
-        (0..self.stripes.len())
-            .filter(|stripe| *stripe != home)
-            .find_map(|stripe| self.lock_stripe(stripe).take(class))
+    fn take_from_any(&self, class: Class, row: Row) -> Option<SliceRef> {
+        (0..self.stripes.len()).find_map(|stripe| self.lock_stripe(stripe).take(class, row))
     }
 
     /// As [`alloc`](Self::alloc), for what leaves a drained block: holes of all
@@ -244,11 +264,33 @@ impl Arena {
     pub fn alloc_elsewhere(&self, bytes: usize) -> Result<SliceRef, OutOfMemory> {
         let class = Class::for_bytes(bytes);
         let home = stripe_of_thread(self.stripes.len());
-        let taken = self.lock_stripe(home).take(class);
+        let taken = self.lock_stripe(home).take(class, Row::Kept);
         taken
-            .or_else(|| self.take_from_others(home, class))
+            .or_else(|| self.take_from_any(class, Row::Kept))
             .map_or_else(|| self.alloc_shared(home, class, Prefer::MappedMemory), Ok)
             .map_err(|refused| self.out_of_memory(refused))
+    }
+
+    /// As [`alloc`](Self::alloc), of the slice behind the one that this thread's last call for this size
+    /// gave, mostly: for what is read in this order. What is being drained stays so when there is no room, and what is
+    /// too large to share a block with others lies on its own.
+    ///
+    /// # Errors
+    /// As of [`alloc`](Self::alloc).
+    pub fn alloc_in_row(&self, bytes: usize) -> Result<SliceRef, OutOfMemory> {
+        if bytes > self.shared_bytes_max() {
+            return self.alloc_own(bytes);
+        }
+        let class = Class::for_bytes(bytes);
+        let home = stripe_of_thread(self.stripes.len());
+        let mut stripe = self.lock_stripe(home);
+        if let Some(slice) = stripe.take_in_row(class) {
+            return Ok(slice);
+        }
+        let opened = self.open_span(home, &mut stripe, class, Prefer::MappedRows);
+        let index = opened.map_err(|refused| self.out_of_memory(refused))?;
+        stripe.begin_row(index);
+        Ok(stripe.take_in_row(class).expect("a row was begun just now"))
     }
 
     /// Frees a slice.
@@ -314,10 +356,7 @@ impl Arena {
     /// second, whose larger queue of misses does not stall the caller.
     #[inline]
     pub fn prefetch(&self, slice: SliceRef, lines: usize) {
-        let bytes =
-            if slice.class() == Class::OWN_MAPPING { PAGE_BYTES } else { slice.class().bytes() };
-        let base = self.ptr(slice);
-        let lines = lines.min(bytes.div_ceil(64));
+        let (base, lines) = self.lines(slice, lines);
         for line in 0..lines.min(2) {
             prefetch_line(base.wrapping_add(line * 64));
         }
@@ -326,10 +365,36 @@ impl Arena {
         }
     }
 
+    /// As [`prefetch`](Self::prefetch), the last line first: for slices that lie one in front of the other. Asked for
+    /// in the order of their addresses, each of them would look to the processor's own prefetcher like a stream of its own.
+    #[inline]
+    pub fn prefetch_down(&self, slice: SliceRef, lines: usize) {
+        let (base, lines) = self.lines(slice, lines);
+        for line in (2..lines).rev() {
+            prefetch_line_far(base.wrapping_add(line * 64));
+        }
+        for line in (0..lines.min(2)).rev() {
+            prefetch_line(base.wrapping_add(line * 64));
+        }
+    }
+
+    /// Where a slice begins, and how many lines it has, `most` at most.
+    #[inline]
+    fn lines(&self, slice: SliceRef, most: usize) -> (*const u8, usize) {
+        let bytes =
+            if slice.class() == Class::OWN_MAPPING { PAGE_BYTES } else { slice.class().bytes() };
+        (self.ptr(slice), most.min(bytes.div_ceil(64)))
+    }
+
     /// Gives idle blocks back to the system.
     pub fn trim(&self) {
+        self.trim_to(0);
+    }
+
+    /// Gives idle blocks back to the system, until no more than `kept_bytes` are left of them.
+    pub fn trim_to(&self, kept_bytes: u64) {
         let mut buddy = self.lock_buddy();
-        buddy.trim();
+        buddy.trim(usize::try_from(kept_bytes).unwrap_or(usize::MAX));
         self.apply_changes(&mut buddy);
     }
 
@@ -362,6 +427,42 @@ impl Arena {
         true
     }
 
+    /// As [`begin_drain`](Self::begin_drain), of spans: pieces of blocks of one size of slice. What they hold fits into the
+    /// holes of other spans, and what lies in the same blocks stays. No block goes back by that, but slices of
+    /// any size can have what the spans had.
+    pub fn begin_drain_spans(&self, gain_bytes: u64) -> bool {
+        let mut draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        self.restore(&mut draining);
+        let (mut spans, mut of_stripe) = (Vec::new(), Vec::new());
+        for stripe in 0..self.stripes.len() {
+            self.lock_stripe(stripe).survey(&mut of_stripe);
+            spans.extend(of_stripe.drain(..).map(|span| (stripe, span)));
+        }
+        let chosen = drain::choose_spans(spans, gain_bytes);
+        *draining = !chosen.is_empty();
+        for (stripe, span) in &chosen {
+            let mut stripe = self.lock_stripe(*stripe);
+            if let Some(extent) = stripe.drain_span(span.index, span.class) {
+                // Under the lock: the span has slices, so that its block stays.
+                for page in self.pages_of(extent) {
+                    page.fetch_or(SpanId::DRAINED, Ordering::Relaxed);
+                }
+            }
+        }
+        *draining
+    }
+
+    /// The page map's entries of a span that has live slices.
+    fn pages_of(&self, extent: Extent) -> &[AtomicU32] {
+        // Acquire: pairs with the Release in `apply_changes`.
+        let page_map = self.block_slot(extent.block).page_map.load(Ordering::Acquire);
+        let first = extent.offset as usize / PAGE_BYTES;
+        // SAFETY: I-LIVE, I-TABLE: the block is mapped, and its map has an entry for each of its pages.
+        unsafe {
+            std::slice::from_raw_parts(page_map.add(first), extent.bytes as usize / PAGE_BYTES)
+        }
+    }
+
     /// All blocks serve again; true if some were drained.
     pub fn end_drain(&self) -> bool {
         let mut draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
@@ -379,7 +480,11 @@ impl Arena {
             self.apply_changes(&mut buddy);
         }
         for stripe in 0..self.stripes.len() {
-            self.lock_stripe(stripe).restore();
+            self.lock_stripe(stripe).restore(|extent| {
+                for page in self.pages_of(extent) {
+                    page.fetch_and(!SpanId::DRAINED, Ordering::Relaxed);
+                }
+            });
         }
         true
     }
@@ -389,10 +494,18 @@ impl Arena {
         self.lock_buddy().room_bytes()
     }
 
-    /// Whether the slice lies in a block that is being emptied.
+    /// Whether the slice, which is live, lies in a block or a span that is being emptied.
     #[inline]
     pub fn is_drained(&self, slice: SliceRef) -> bool {
-        self.is_drained_block(slice.block())
+        if self.is_drained_block(slice.block()) {
+            return true;
+        }
+        // Acquire: pairs with the Release in `apply_changes`.
+        let page_map = self.block_slot(slice.block()).page_map.load(Ordering::Acquire);
+        // SAFETY: I-LIVE: the block is mapped, and its map has an entry a page.
+        let span = unsafe { &*page_map.add(slice.offset() / PAGE_BYTES) };
+        // Relaxed: a hint, as above.
+        span.load(Ordering::Relaxed) & SpanId::DRAINED != 0
     }
 
     fn is_drained_block(&self, block: u32) -> bool {
@@ -413,7 +526,8 @@ impl Arena {
             stats.table_bytes += stripe.table_bytes() as u64;
         }
         let buddy = self.lock_buddy();
-        stats.free_bytes += buddy.free_bytes() as u64;
+        stats.extent_bytes = buddy.free_bytes() as u64;
+        stats.free_bytes += stats.extent_bytes;
         stats.reserved_bytes = buddy.reserved_bytes() as u64;
         stats.pages = buddy.pages();
         stats.table_bytes +=
@@ -438,8 +552,16 @@ impl Arena {
         stripe: &mut Stripe,
         class: Class,
         prefer: Prefer,
-    ) -> Result<(), NoExtent> {
-        let wanted = stripe.next_span_bytes(class, self.options.block_bytes);
+    ) -> Result<u32, NoExtent> {
+        let limit = (self.options.block_bytes / 2).max(PAGE_BYTES);
+        let wanted = match prefer {
+            Prefer::LargeSpans | Prefer::MappedMemory => stripe.next_span_bytes(class, 8, limit),
+            // Smaller, since it comes on top of what other slices have not used yet.
+            Prefer::MappedRows => {
+                let of_class = stripe.next_span_bytes(class, 128, limit);
+                of_class.max((2 * ROW_SLICES * class.bytes()).next_power_of_two()).min(limit)
+            }
+        };
         let least = least_span_bytes(class);
         let mut buddy = self.lock_buddy();
         // Down to the least size, which is a power of two, too.
@@ -448,6 +570,11 @@ impl Arena {
         let mapped = match prefer {
             Prefer::LargeSpans => None,
             Prefer::MappedMemory => sizes.clone().find_map(|bytes| buddy.take_mapped(bytes)),
+            Prefer::MappedRows => {
+                let mut rows =
+                    sizes.clone().take_while(|bytes| *bytes >= ROW_SLICES * class.bytes());
+                rows.find_map(|bytes| buddy.take_mapped(bytes))
+            }
         };
         let taken = match mapped {
             Some(extent) => Ok(extent),
@@ -471,14 +598,15 @@ impl Arena {
         // thread: the buddy system's lock has ordered the two besides.
         // SAFETY: I-TABLE: `apply_changes` has written the base; the extent lies inside its block.
         let base = unsafe { slot.base.load(Ordering::Acquire).add(extent.offset as usize) };
-        let span = SpanId::new(home, stripe.open(class, extent, base));
+        let index = stripe.open(class, extent, base);
+        let span = SpanId::new(home, index);
         let page_map = slot.page_map.load(Ordering::Acquire);
         let first_page = extent.offset as usize / PAGE_BYTES;
         for page in first_page..first_page + extent.bytes as usize / PAGE_BYTES {
             // SAFETY: I-TABLE: `apply_changes` made the map with an entry for each page of the block.
             unsafe { &*page_map.add(page) }.store(span.0, Ordering::Relaxed);
         }
-        Ok(())
+        Ok(index)
     }
 
     fn out_of_memory(&self, refused: NoExtent) -> OutOfMemory {
@@ -642,7 +770,7 @@ pub fn prefetch_line_far(address: *const u8) {
 }
 
 const _: () = assert!(BLOCK_BYTES_MAX / PAGE_BYTES <= u32::MAX as usize);
-const _: () = assert!(STRIPES_MAX <= 1 << (32 - SpanId::INDEX_BITS));
+const _: () = assert!(STRIPES_MAX <= 1 << (31 - SpanId::INDEX_BITS));
 
 #[cfg(test)]
 mod tests {
@@ -863,6 +991,122 @@ mod tests {
         assert!(!arena.end_drain(), "it has ended by itself");
         free_all(&arena, fresh.into_iter().chain(kept));
         check_sums(&arena);
+    }
+
+    /// Slices in a row lie one behind the other, whatever was freed before and comes in between, and
+    /// what they leave serves other slices.
+    #[test]
+    fn rows_lie_together_and_their_holes_serve() {
+        for block_bytes in [64 << 10, 2 << 20] {
+            for bytes in [24, 200, 1_112] {
+                let arena = Arena::new(ArenaOptions { block_bytes, ..ArenaOptions::default() });
+                let kept = sparse(&arena, |_| bytes);
+                let mut row: Vec<SliceRef> = Vec::new();
+                let mut between = Vec::new();
+                for at in 0..2_000 {
+                    row.push(arena.alloc_in_row(bytes).expect("no budget"));
+                    if at % 3 == 0 {
+                        between.push(arena.alloc(bytes).expect("no budget"));
+                    }
+                }
+                check_sums(&arena);
+                let together = row.windows(2).filter(|pair| pair[1].follows(pair[0])).count();
+                // A row ends where its span does, which is an eighth of the size's at first.
+                assert!(together > 1_800, "{together} of {} in blocks of {block_bytes}", row.len());
+                let mut bases: Vec<_> = row.iter().chain(&between).chain(&kept).collect();
+                bases.sort_unstable_by_key(|slice| arena.ptr(**slice));
+                let apart = |pair: &[&SliceRef]| {
+                    arena.ptr(*pair[0]).wrapping_add(arena.capacity(*pair[0]))
+                        <= arena.ptr(*pair[1])
+                };
+                assert!(bases.windows(2).all(apart), "I-APART");
+                // Every second one goes: as many fit in without more memory.
+                let before = arena.stats();
+                let (gone, stay): (Vec<_>, Vec<_>) =
+                    row.into_iter().enumerate().partition(|(at, _)| at % 2 == 0);
+                free_all(&arena, gone.into_iter().map(|(_, slice)| slice));
+                let holes = arena.stats().free_bytes / arena.capacity(stay[0].1) as u64;
+                let mut filled = Vec::new();
+                while arena.stats().free_bytes > before.free_bytes && filled.len() < holes as usize
+                {
+                    filled.push(arena.alloc(bytes).expect("no budget"));
+                }
+                assert!(filled.len() >= 1_000);
+                assert_eq!(arena.stats().reserved_bytes, before.reserved_bytes);
+                free_all(&arena, filled.into_iter().chain(between).chain(kept));
+                free_all(&arena, stay.into_iter().map(|(_, slice)| slice));
+                check_sums(&arena);
+                arena.trim();
+                assert_eq!(arena.stats().reserved_bytes, 0);
+            }
+        }
+    }
+
+    /// A row ends where its block is to be emptied, and its end serves others before memory is refused.
+    #[test]
+    fn rows_end_with_a_drain_and_with_the_budget() {
+        let options = ArenaOptions { block_bytes: 64 << 10, ..ArenaOptions::default() };
+        let arena = Arena::new(ArenaOptions { budget: Some(1 << 20), ..options });
+        let mut slices = Vec::new();
+        while let Ok(slice) = arena.alloc(200) {
+            slices.push(slice);
+        }
+        let full = slices.len();
+        assert!(arena.alloc_in_row(200).is_err(), "no span is to be had");
+        free_all(&arena, slices.drain(..full / 2));
+        slices.push(arena.alloc_in_row(200).expect("a half is free"));
+        while let Ok(slice) = arena.alloc(200) {
+            slices.push(slice);
+        }
+        assert!(slices.len() >= full, "the row's end serves, too");
+        // Half of it is sparse, and half of it free.
+        let kept: Vec<_> = slices[..full / 2].iter().step_by(8).copied().collect();
+        slices.retain(|slice| !kept.contains(slice));
+        free_all(&arena, slices);
+        let first = arena.alloc_in_row(200).expect("most is free");
+        assert!(arena.begin_drain(1));
+        let second = arena.alloc_in_row(200).expect("most is free");
+        assert!(!arena.is_drained(second));
+        check_sums(&arena);
+        free_all(&arena, [first, second].into_iter().chain(kept));
+        assert!(arena.end_drain() || arena.stats().live_bytes == 0);
+        check_sums(&arena);
+        arena.trim();
+        assert_eq!(arena.stats().reserved_bytes, 0);
+    }
+
+    /// Sparse spans are emptied into others of their size; what lies beside them stays, and serves in a row.
+    #[test]
+    fn drained_spans_serve_other_sizes_when_they_are_empty() {
+        for block_bytes in [16 << 10, 64 << 10, 2 << 20] {
+            let arena = Arena::new(ArenaOptions { block_bytes, ..ArenaOptions::default() });
+            let row: Vec<_> =
+                (0..2_000).map(|_| arena.alloc_in_row(200).expect("no budget")).collect();
+            let mut slices = sparse(&arena, |_| 200);
+            let before = arena.stats();
+            assert!(!arena.begin_drain_spans(before.reserved_bytes), "not all of it can go");
+            assert!(arena.begin_drain_spans(before.free_bytes / 2));
+            assert!(row.iter().all(|slice| !arena.is_drained(*slice)), "full spans stay");
+            let drained = slices.iter().filter(|slice| arena.is_drained(**slice)).count();
+            assert!(drained > slices.len() / 2, "{drained} of {}", slices.len());
+            for slice in slices.iter_mut().filter(|slice| arena.is_drained(**slice)) {
+                let moved = arena.alloc_elsewhere(200).expect("no budget");
+                assert!(!arena.is_drained(moved), "new slices go elsewhere");
+                free_all(&arena, [std::mem::replace(slice, moved)]);
+            }
+            check_sums(&arena);
+            let after = arena.stats();
+            let freed = after.extent_bytes - before.extent_bytes.min(after.extent_bytes)
+                + (before.reserved_bytes - after.reserved_bytes);
+            assert!(freed * 4 > before.free_bytes, "{before:?}, then {after:?}");
+            assert_eq!(after.live_bytes, before.live_bytes);
+            assert!(arena.end_drain());
+            assert!(slices.iter().all(|slice| !arena.is_drained(*slice)), "it has ended");
+            free_all(&arena, slices.into_iter().chain(row));
+            check_sums(&arena);
+            arena.trim();
+            assert_eq!(arena.stats().reserved_bytes, 0);
+        }
     }
 
     /// Idle blocks are few beside what is mapped, also while that becomes less.

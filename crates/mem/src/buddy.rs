@@ -278,7 +278,7 @@ impl Buddy {
     pub(crate) fn take_own(&mut self, bytes: usize) -> Result<u32, NoExtent> {
         let bytes = bytes.next_multiple_of(PAGE_BYTES);
         if self.over_budget(bytes) {
-            self.trim();
+            self.trim(0);
         }
         if self.over_budget(bytes) {
             return Err(self.no_memory(bytes));
@@ -300,9 +300,10 @@ impl Buddy {
         self.budget = budget;
     }
 
-    /// Unmaps every block that is free from end to end.
-    pub(crate) fn trim(&mut self) {
-        while let Some(block) = self.idle.last().copied() {
+    /// Unmaps blocks that are free from end to end, until no more than `kept_bytes` are left of them.
+    pub(crate) fn trim(&mut self, kept_bytes: usize) {
+        while self.idle_bytes > kept_bytes {
+            let block = *self.idle.last().expect("idle bytes are of idle blocks");
             self.unmap_idle(block);
         }
     }
@@ -456,7 +457,7 @@ mod tests {
         for extent in held.drain(..) {
             buddy.give(extent);
         }
-        buddy.trim();
+        buddy.trim(0);
         assert_eq!((buddy.reserved_bytes(), buddy.free_bytes(), buddy.idle_bytes), (0, 0, 0));
     }
 

@@ -16,6 +16,8 @@ use crate::stripe::{SpanUse, least_span_bytes};
 struct Candidate {
     block: SharedBlock,
     live_bytes: usize,
+    /// It is being filled, by slices that lie together and should go on to.
+    in_row: bool,
     spans: Vec<SpanUse>,
 }
 
@@ -41,10 +43,10 @@ impl ClassSums {
 /// what they hold would not fit under the budget.
 pub(crate) fn choose(ground: &Ground, spans: &[SpanUse], gain_bytes: u64) -> Vec<u32> {
     let (mut candidates, idle_bytes) = candidates(ground, spans);
-    // The fullest first: those stay.
+    // Those with a row first, then the fullest: those stay.
     candidates.sort_by(|a, b| {
         let (a_full, b_full) = (a.live_bytes * b.block.bytes, b.live_bytes * a.block.bytes);
-        b_full.cmp(&a_full).then(a.block.id.cmp(&b.block.id))
+        b.in_row.cmp(&a.in_row).then(b_full.cmp(&a_full)).then(a.block.id.cmp(&b.block.id))
     });
     let class_count = spans.iter().map(|span| span.class.index() + 1).max().unwrap_or(0);
     let mut sums = vec![ClassSums::default(); class_count];
@@ -85,6 +87,35 @@ pub(crate) fn choose(ground: &Ground, spans: &[SpanUse], gain_bytes: u64) -> Vec
     candidates[best.1..].iter().map(|candidate| candidate.block.id).collect()
 }
 
+/// The spans to empty so that what they hold fits into the holes of the others of their size; none if they are less
+/// than `gain_bytes`. Each comes with the number of its stripe. A row is not among them, and has no holes.
+pub(crate) fn choose_spans(
+    mut spans: Vec<(usize, SpanUse)>,
+    gain_bytes: u64,
+) -> Vec<(usize, SpanUse)> {
+    spans.retain(|(_, span)| !span.in_row);
+    // By size, the sparsest first.
+    spans.sort_by(|(a_stripe, a), (b_stripe, b)| {
+        let (a_full, b_full) = (a.live_bytes * b.bytes(), b.live_bytes * a.bytes());
+        a.class
+            .cmp(&b.class)
+            .then(a_full.cmp(&b_full))
+            .then((a_stripe, a.index).cmp(&(b_stripe, b.index)))
+    });
+    let mut chosen = Vec::new();
+    for of_size in spans.chunk_by(|(_, a), (_, b)| a.class == b.class) {
+        let mut hole_bytes: usize = of_size.iter().map(|(_, span)| span.free_bytes).sum();
+        let mut moved_bytes = 0;
+        chosen.extend(of_size.iter().take_while(|(_, span)| {
+            moved_bytes += span.live_bytes;
+            hole_bytes -= span.free_bytes;
+            moved_bytes <= hole_bytes
+        }));
+    }
+    let gained_bytes: u64 = chosen.iter().map(|(_, span)| span.bytes() as u64).sum();
+    if gained_bytes < gain_bytes { Vec::new() } else { chosen }
+}
+
 /// Blocks that hold something, and the bytes of those that do not.
 fn candidates(ground: &Ground, spans: &[SpanUse]) -> (Vec<Candidate>, usize) {
     let mut idle_bytes = 0;
@@ -97,13 +128,19 @@ fn candidates(ground: &Ground, spans: &[SpanUse]) -> (Vec<Candidate>, usize) {
         }
         by_block.resize(block.id as usize + 1, usize::MAX);
         by_block[block.id as usize] = candidates.len();
-        candidates.push(Candidate { block: *block, live_bytes: 0, spans: Vec::new() });
+        candidates.push(Candidate {
+            block: *block,
+            live_bytes: 0,
+            in_row: false,
+            spans: Vec::new(),
+        });
     }
     for span in spans {
         // A block can have come or gone since the spans were looked at.
         let at = by_block.get(span.block as usize).copied();
         if let Some(candidate) = at.and_then(|at| candidates.get_mut(at)) {
             candidate.live_bytes += span.live_bytes;
+            candidate.in_row |= span.in_row;
             candidate.spans.push(*span);
         }
     }

@@ -106,6 +106,24 @@ impl SliceRef {
         (bare != 0).then_some(SliceRef(bare))
     }
 
+    /// Tells sizes apart: slices of one arena with equal numbers are of one size, but for those that
+    /// are too large to share a block.
+    #[inline]
+    pub fn size_class(self) -> usize {
+        self.class().index()
+    }
+
+    /// Whether the slice lies behind another one of its size, with at most one between them.
+    #[inline]
+    pub fn follows(self, before: SliceRef) -> bool {
+        let class = self.class();
+        class == before.class()
+            && class != Class::OWN_MAPPING
+            && self.block() == before.block()
+            && self.offset() > before.offset()
+            && self.offset() - before.offset() <= 2 * class.bytes()
+    }
+
     #[inline]
     pub(crate) fn class(self) -> Class {
         Class((self.0 & ((1 << CLASS_BITS) - 1)) as u16)

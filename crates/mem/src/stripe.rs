@@ -6,6 +6,11 @@
 //! back to the buddy system at once, so that memory freed by one class serves
 //! any other.
 //!
+//! Slices that should lie one behind the other (`take_in_row`) come from the
+//! untouched end of one span a class, the *row*. It hangs in no list while it is
+//! that: what is freed in it, and slices of no order, wait until it is used up,
+//! or until no other span of the class has room.
+//!
 //! *Invariants*
 //! - I-SUM: reserved bytes are those of live slices, of free ones and waste.
 
@@ -30,28 +35,49 @@ struct Span {
     previous: SpanLink,
     /// Lies in a drained block: hangs in no list, so that no slice comes from it.
     drained: bool,
+    /// Is the row of its class.
+    in_row: bool,
 }
 
 impl Span {
     /// Whether it hangs in the list of its class.
     fn is_linked(&self) -> bool {
-        !self.drained && self.live < self.slots
+        !self.drained && !self.in_row && self.live < self.slots
     }
 }
 
 /// The contents of a span, for the choice of blocks to empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SpanUse {
+    /// In its stripe.
+    pub(crate) index: u32,
     pub(crate) block: u32,
     pub(crate) class: Class,
     pub(crate) live_bytes: usize,
     pub(crate) free_bytes: usize,
+    /// Its free bytes are for what comes next in a row.
+    pub(crate) in_row: bool,
+}
+
+/// Whether slices of no order may come from a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Row {
+    Kept,
+    Broken,
+}
+
+impl SpanUse {
+    pub(crate) fn bytes(&self) -> usize {
+        self.live_bytes + self.free_bytes
+    }
 }
 
 #[derive(Default, Clone)]
 struct ClassState {
     /// Spans with room, the last freed into first.
     roomy: SpanLink,
+    /// The span whose untouched end the next slices in a row come from.
+    row: SpanLink,
     span_bytes: usize,
 }
 
@@ -74,9 +100,13 @@ pub(crate) struct Stripe {
 unsafe impl Send for Stripe {}
 
 impl Stripe {
-    /// A slice from a span that has room.
-    pub(crate) fn take(&mut self, class: Class) -> Option<SliceRef> {
-        let link = self.classes.get(class.index())?.roomy;
+    /// A slice from a span that has room; from the row too, if it may be broken.
+    pub(crate) fn take(&mut self, class: Class, row: Row) -> Option<SliceRef> {
+        let state = self.classes.get(class.index())?;
+        let link = match row {
+            Row::Broken if state.roomy == 0 => state.row,
+            Row::Broken | Row::Kept => state.roomy,
+        };
         let span = self.spans.get_mut((link as usize).checked_sub(1)?)?;
         let slot = match span.free_head {
             0 => {
@@ -93,21 +123,67 @@ impl Stripe {
                 slot
             }
         };
+        Some(self.hand_out(link, slot))
+    }
+
+    /// A slice that lies behind the one that this gave before, if the row has room.
+    pub(crate) fn take_in_row(&mut self, class: Class) -> Option<SliceRef> {
+        let link = self.classes.get(class.index())?.row;
+        let span = self.spans.get_mut((link as usize).checked_sub(1)?)?;
+        // A row with no untouched slot is none.
+        span.touched += 1;
+        let slot = span.touched - 1;
+        Some(self.hand_out(link, slot))
+    }
+
+    /// Counts a slot that was taken out of what is free in its span.
+    fn hand_out(&mut self, link: SpanLink, slot: u32) -> SliceRef {
+        let span = &mut self.spans[link as usize - 1];
+        let class = span.class;
+        let was_linked = span.is_linked();
         span.live += 1;
-        let full = span.live == span.slots;
+        debug_assert!(slot < span.touched && span.touched <= span.slots);
         let offset = slot as usize * class.bytes();
         let slice = SliceRef::new(class, span.extent.block, span.extent.offset as usize + offset);
         // SAFETY: the slot lies inside the span.
         unpoison(unsafe { span.base.add(offset) }, class.bytes());
-        if full {
+        let used_up = span.in_row && span.touched == span.slots;
+        if was_linked && !span.is_linked() {
             self.unlink(link);
+        }
+        if used_up {
+            self.end_row(class);
         }
         // INVARIANT: I-SUM: live grows by what free loses.
         self.live_bytes += class.bytes();
         self.free_bytes -= class.bytes();
         // INVARIANT: I-APART: the slot is in no list of free ones, and below `touched`.
         debug_assert_eq!(slice.class(), class);
-        Some(slice)
+        slice
+    }
+
+    /// The span at `index` gives the slices in a row of its class from now on, in place of another one.
+    pub(crate) fn begin_row(&mut self, index: u32) {
+        let link = index + 1;
+        let class = self.spans[index as usize].class;
+        self.end_row(class);
+        debug_assert_eq!(self.spans[index as usize].touched, 0, "a new span");
+        self.unlink(link);
+        self.spans[index as usize].in_row = true;
+        self.classes[class.index()].row = link;
+    }
+
+    /// What is free in the row of the class serves any slice again.
+    fn end_row(&mut self, class: Class) {
+        let link = std::mem::take(&mut self.classes[class.index()].row);
+        if link == 0 {
+            return;
+        }
+        let span = &mut self.spans[link as usize - 1];
+        span.in_row = false;
+        if span.is_linked() {
+            self.link(link);
+        }
     }
 
     /// Gives a slice back to `span`; returns the span's extent if nothing lives in it any more.
@@ -160,6 +236,7 @@ impl Stripe {
             next: 0,
             previous: 0,
             drained: false,
+            in_row: false,
         };
         let index = match self.unused_spans.pop() {
             Some(index) => {
@@ -181,13 +258,12 @@ impl Stripe {
         index
     }
 
-    /// How large the next span of a class should be: an eighth of what the class
-    /// has, so that the part not yet used stays small beside it, and large enough
+    /// How large the next span of a class should be: such a share of what the class
+    /// has that the part not yet used stays small beside it, and large enough
     /// that its odd end is at most an eighth.
-    pub(crate) fn next_span_bytes(&self, class: Class, block_bytes: usize) -> usize {
+    pub(crate) fn next_span_bytes(&self, class: Class, share: usize, limit: usize) -> usize {
         let held = self.classes.get(class.index()).map_or(0, |state| state.span_bytes);
-        let limit = (block_bytes / 2).max(PAGE_BYTES);
-        let mut bytes = (held / 8).next_power_of_two().max(least_span_bytes(class)).min(limit);
+        let mut bytes = (held / share).next_power_of_two().max(least_span_bytes(class)).min(limit);
         while bytes < limit && (bytes % class.bytes()) * 8 > bytes {
             bytes *= 2;
         }
@@ -203,13 +279,16 @@ impl Stripe {
 
     /// Adds up what each span holds.
     pub(crate) fn survey(&self, spans: &mut Vec<SpanUse>) {
-        spans.extend(self.spans.iter().filter(|span| span.live > 0).map(|span| {
+        let open = self.spans.iter().enumerate().filter(|(_, span)| span.live > 0);
+        spans.extend(open.map(|(index, span)| {
             let slice_bytes = span.class.bytes();
             SpanUse {
+                index: index as u32,
                 block: span.extent.block,
                 class: span.class,
                 live_bytes: span.live as usize * slice_bytes,
                 free_bytes: (span.slots - span.live) as usize * slice_bytes,
+                in_row: span.in_row,
             }
         }));
     }
@@ -218,24 +297,40 @@ impl Stripe {
     pub(crate) fn drain(&mut self, is_drained: impl Fn(u32) -> bool) {
         for index in 0..self.spans.len() {
             let span = &self.spans[index];
-            if span.live == 0 || !is_drained(span.extent.block) {
-                continue;
+            if span.live > 0 && is_drained(span.extent.block) {
+                self.drain_at(index);
             }
-            // INVARIANT: I-DRAINED: the span hangs in no list that `take` looks at.
-            if span.is_linked() {
-                self.unlink(index as SpanLink + 1);
-            }
-            self.spans[index].drained = true;
         }
     }
 
-    /// Every span serves again.
-    pub(crate) fn restore(&mut self) {
+    /// Takes nothing from one span any more, if it is still of this class and no row; where it lies.
+    pub(crate) fn drain_span(&mut self, index: u32, class: Class) -> Option<Extent> {
+        let span = &self.spans[index as usize];
+        let is_same = span.live > 0 && span.class == class && !span.in_row && !span.drained;
+        let extent = is_same.then_some(span.extent)?;
+        self.drain_at(index as usize);
+        Some(extent)
+    }
+
+    fn drain_at(&mut self, index: usize) {
+        // INVARIANT: I-DRAINED: the span hangs in no list that `take` looks at, and is no row.
+        if self.spans[index].in_row {
+            self.end_row(self.spans[index].class);
+        }
+        if self.spans[index].is_linked() {
+            self.unlink(index as SpanLink + 1);
+        }
+        self.spans[index].drained = true;
+    }
+
+    /// Every span serves again; tells where those lie that did not.
+    pub(crate) fn restore(&mut self, mut restored: impl FnMut(Extent)) {
         for index in 0..self.spans.len() {
             let span = &mut self.spans[index];
-            if span.drained {
+            if span.drained && span.live > 0 {
+                restored(span.extent);
                 span.drained = false;
-                if span.is_linked() && span.live > 0 {
+                if span.is_linked() {
                     self.link(index as SpanLink + 1);
                 }
             }
@@ -248,6 +343,9 @@ impl Stripe {
             self.unlink(link);
         }
         let span = &mut self.spans[index as usize];
+        if std::mem::take(&mut span.in_row) {
+            self.classes[span.class.index()].row = 0;
+        }
         span.drained = false;
         let (class, extent, slots) = (span.class, span.extent, span.slots as usize);
         unpoison(span.base, extent.bytes as usize);

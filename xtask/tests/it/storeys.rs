@@ -54,7 +54,7 @@ const HOUSES: &[House] = &[
             &["build", "cursor"],
             &["tree"],
             &["compact", "entering", "map", "value", "writing"],
-            &["add", "check", "rebalance", "removal", "scan", "stats"],
+            &["add", "check", "cluster", "rebalance", "removal", "scan", "stats"],
             &["run"],
             &["batch"],
             &["range", "split_points"],

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use super::load::{Accounted, Load, Loadable};
+use super::load::{Accounted, Load, Loadable, Settled};
 use super::space::{KeyBuffer, Space};
 use super::workload::{End, Job, Op, QUEUED, ScanForm, Workload};
 use crate::Error;
@@ -55,6 +55,11 @@ pub(crate) trait Ordered: Send + Sync + Sized {
     }
 
     fn accounted(&self) -> Option<Accounted> {
+        None
+    }
+
+    /// Bytes that it has moved by itself so far, if it does.
+    fn moved_bytes(&self) -> Option<u64> {
         None
     }
 
@@ -152,7 +157,25 @@ impl<E: Ordered> Loadable for InProcess<E> {
     fn everything(&mut self) -> Result<Option<Tally>, Error> {
         Ok(Some(self.engine.ascend(&[0], usize::MAX, ScanForm::Stream)))
     }
+
+    fn settle(&mut self) -> Option<Settled> {
+        let before = self.engine.moved_bytes()?;
+        let (mut moved, mut scans, mut idle) = (before, 0, 0);
+        while idle < IDLE_SCANS && scans < SETTLING_SCANS_MAX {
+            std::hint::black_box(self.engine.ascend(&[0], usize::MAX, ScanForm::Stream));
+            scans += 1;
+            let now = self.engine.moved_bytes()?;
+            idle = if now == moved { idle + 1 } else { 0 };
+            moved = now;
+        }
+        Some(Settled { scans, moved_bytes: moved - before, accounted: self.engine.accounted() })
+    }
 }
+
+/// Scans that move nothing, after which an engine is settled ...
+const IDLE_SCANS: usize = 3;
+/// ... and scans after which it is taken as it is.
+const SETTLING_SCANS_MAX: usize = 60;
 
 /// Entries of a queue while it is worked on.
 const QUEUED_ENTRIES: u64 = 10_000;

@@ -29,6 +29,15 @@ pub(crate) struct Accounted {
     pub(crate) pages: &'static str,
 }
 
+/// What scans of everything did to an engine before scans were timed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settled {
+    pub(crate) scans: usize,
+    /// Bytes that they moved inside of the engine.
+    pub(crate) moved_bytes: u64,
+    pub(crate) accounted: Option<Accounted>,
+}
+
 /// One participant, and what is done to it outside the rounds.
 pub(crate) trait Loadable: Contender<Job> {
     /// Whether resident memory tells what it takes although the process has freed memory at hand.
@@ -39,4 +48,9 @@ pub(crate) trait Loadable: Contender<Job> {
 
     /// The tally of a full scan; `None` where there is nothing to check.
     fn everything(&mut self) -> Result<Option<Tally>, Error>;
+
+    /// Scans everything until scans change nothing any more inside of the engine; `None` where they never do.
+    fn settle(&mut self) -> Option<Settled> {
+        None
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indicatif::ProgressBar;
 
 use super::baseline::{BASELINE, Baseline};
-use super::load::{Load, Loadable};
+use super::load::{Load, Loadable, Settled};
 use super::space::{Data, Space};
 use super::workload::{Job, SCAN_ENTRIES, ScanForm, Workload};
 use super::{Plan, contenders, jvm};
@@ -21,6 +21,7 @@ pub(crate) struct Figures {
     pub(crate) payload_bytes: f64,
     pub(crate) scan_entries: usize,
     pub(crate) loads: Vec<(String, Load)>,
+    pub(crate) settled: Vec<(String, Settled)>,
     pub(crate) rates: Rates<Workload>,
 }
 
@@ -77,6 +78,7 @@ impl<'a> Course<'a> {
                 payload_bytes: space.payload_bytes(),
                 scan_entries: space.scan_entries(SCAN_ENTRIES),
                 loads: Vec::new(),
+                settled: Vec::new(),
                 rates: Rates::default(),
             },
             progress: progress(steps),
@@ -99,7 +101,11 @@ impl<'a> Course<'a> {
                 |&threads: &usize| plan.workloads.iter().map(move |&workload| (threads, workload));
             plan.threads.iter().flat_map(of).collect()
         };
+        let mut is_settled = false;
         for (threads, workload) in pairs(self.plan) {
+            if workload.scan().is_some() && !std::mem::replace(&mut is_settled, true) {
+                self.settle();
+            }
             self.rounds(workload, threads)?;
         }
         if self.plan.latencies {
@@ -126,6 +132,17 @@ impl<'a> Course<'a> {
     fn latencies(&mut self, workload: Workload, threads: usize) -> Result<(), Error> {
         let job = job(self.plan, workload, threads, self.plan.runs);
         latencies(&mut self.contenders, &mut self.figures.rates, &self.progress, &job)
+    }
+
+    /// Scans are timed as they are in the long run.
+    fn settle(&mut self) {
+        for contender in &mut self.contenders {
+            self.progress
+                .set_message(format!("{}: scanning until nothing moves", contender.name()));
+            let settled = contender.settle();
+            let name = contender.name().to_owned();
+            self.figures.settled.extend(settled.map(|settled| (name, settled)));
+        }
     }
 
     /// Full scans must find the loaded entries, before and after all runs.

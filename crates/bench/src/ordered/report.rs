@@ -38,6 +38,16 @@ pub(crate) fn print_json(out: &mut dyn Write, figures: &Figures) -> io::Result<(
         }
         writeln!(out, "{line}")?;
     }
+    for (engine, settled) in &figures.settled {
+        let moved = settled.moved_bytes as f64 / figures.entries as f64;
+        let mut line =
+            labels.line("settling-scans", 1, engine, "B/entry moved", [moved; 3], settled.scans);
+        if let Some(accounted) = settled.accounted {
+            line["accounted_bytes_per_entry"] =
+                json!(accounted.used_bytes as f64 / figures.entries as f64);
+        }
+        writeln!(out, "{line}")?;
+    }
     report::print_json(out, &figures.rates, &labels, &[])
 }
 
@@ -55,6 +65,18 @@ pub(crate) fn print_tables(out: &mut dyn Write, figures: &Figures) -> io::Result
         writeln!(
             out,
             "(- : resident memory tells of a heap only in the first --data of a process)"
+        )?;
+    }
+    for (engine, settled) in &figures.settled {
+        let moved = settled.moved_bytes as f64 / figures.entries as f64;
+        let after = settled.accounted.map_or(String::new(), |accounted| {
+            let used = accounted.used_bytes as f64 / figures.entries as f64;
+            format!(", after which one takes {used:.0} B by its stats")
+        });
+        writeln!(
+            out,
+            "{engine}: {} full scans before the timed ones moved {moved:.0} B an entry{after}",
+            settled.scans
         )?;
     }
     writeln!(out, "{}", rates_table(&figures.rates, &[SAPWOOD]))?;

@@ -45,7 +45,7 @@ pub(crate) fn contents(map: &ChunkMap) -> Vec<Pair> {
 /// A map as an engine.
 pub(crate) struct Adapter(pub(crate) ChunkMap, Trims);
 
-/// Whether every removal trims the map, too.
+/// Whether every removal trims and compacts the map, too.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trims {
     Never,
@@ -61,7 +61,7 @@ impl Adapter {
         Adapter(map, Trims::Never)
     }
 
-    /// Every removal trims the map, too.
+    /// Every removal trims and compacts the map, too.
     pub(crate) fn trimming(configuration: (usize, usize)) -> Self {
         Adapter(map(configuration), Trims::WithRemovals)
     }
@@ -166,6 +166,7 @@ impl engine::OrderedEngine for Adapter {
         let removed = self.0.remove(key).map_err(refusal);
         if self.1 == Trims::WithRemovals {
             self.0.trim();
+            self.0.compact();
         }
         removed
     }

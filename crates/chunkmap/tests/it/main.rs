@@ -4,6 +4,7 @@
 
 mod accounting;
 mod adapter;
+mod cluster;
 mod ending;
 mod growth;
 mod journal;

@@ -418,6 +418,11 @@ impl Stored {
         self.map.trim()
     }
 
+    /// Moves the entries that are in memory together.
+    pub(super) fn compact(&self) {
+        self.map.compact();
+    }
+
     /// The map, once it has all entries.
     pub(super) fn map(&self) -> Result<&ChunkMap> {
         match self.is_all_loaded() {

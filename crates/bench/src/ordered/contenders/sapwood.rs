@@ -99,6 +99,10 @@ impl Ordered for Sapwood {
             pages: stats.pages,
         })
     }
+
+    fn moved_bytes(&self) -> Option<u64> {
+        Some(self.0.stats().moved_bytes)
+    }
 }
 
 fn increment(value: &mut ValueMut<'_>) {

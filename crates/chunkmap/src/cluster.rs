@@ -1,0 +1,192 @@
+//! Clustering: the records of neighbouring keys are moved together.
+//!
+//! Records lie in the order of their arrival, so that a walk in key order waits for
+//! memory at each of them. Once a chunk has been walked over twice, and its records
+//! lie apart, the thread that walks moves them into slices in a row ([mem](sapwood_mem::Arena::alloc_in_row)):
+//! the delta is merged first, then each record moves as in a pass of `compact`. What
+//! was walked over once stays as it is, and so do chunks that no thread walks over.
+//!
+//! *Memory*: the slices that were left are holes here and there, which only records
+//! of their size can have. So that the map does not grow by what it moves, it moves on
+//! when these are no more than a twentieth of it. Else a pass empties the sparsest blocks
+//! first, by steps that the walks take, and blocks that are free go back to the system
+//! where they are more than a fortieth. A map that has used up two thirds of its
+//! budget stays as it is.
+//!
+//! *Thread safety*: under the lock of `compact`, which a walk does not wait for.
+
+use sapwood_mem::OutOfMemory;
+use sapwood_mem::reclaim::Guard;
+
+use crate::chunk::{CLUSTERED_BYTES_MAX, Chunk};
+use crate::compact::{Progress, State};
+use crate::held::holds_any;
+use crate::map::ChunkMap;
+
+/// Steps of a pass that a walk takes in place of moving a chunk: a pass ends soon, and no walk waits for all of it.
+const PASS_STEPS: usize = 4;
+/// Times that `compact` goes over a map at most: each leaves less to move for the next.
+const SWEEPS: usize = 4;
+/// The share of live bytes that moves may leave as holes before a pass fills them.
+const HOLES_SHARE: u64 = 32;
+/// The share of live bytes that has to be left of a budget before scans move records.
+const BUDGET_SHARE: u64 = 2;
+
+/// What became of a chunk.
+enum Clustered {
+    /// Its records lie together; the key where the next chunk begins.
+    Done(Option<Vec<u8>>),
+    /// A pass made room first.
+    NotYet,
+    /// Too little memory is left under the budget.
+    NoRoom,
+}
+
+impl ChunkMap {
+    /// Moves the records of neighbouring keys together, all over the map, so that scans find them one behind the
+    /// other.
+    ///
+    /// By itself a map does so where it is scanned: the second scan over a chunk of scattered records moves them. This
+    /// goes over the whole map at once, after a load in no order, say, and merges what was inserted since the last
+    /// rebalance of each chunk. Afterwards the map takes about as much memory as before, and on the way a twentieth
+    /// more; after removals, [`trim`](Self::trim) first.
+    ///
+    /// Other threads go on meanwhile. A record that a writer has at that moment stays where it is, as do records of more
+    /// than 4 KiB; within a budget that is used up, all do.
+    ///
+    /// ```
+    /// # use sapwood_chunkmap::ChunkMap;
+    /// let map = ChunkMap::new();
+    /// for key in 0..10_000_u32 {
+    ///     map.put(&key.reverse_bits().to_be_bytes(), b"in no order")?;
+    /// }
+    /// map.compact();
+    /// # Ok::<(), sapwood_chunkmap::Error>(())
+    /// ```
+    pub fn compact(&self) {
+        for _ in 0..SWEEPS {
+            if !self.sweep() {
+                break;
+            }
+        }
+        self.flush_what_is_left();
+        self.tree.arena.trim();
+    }
+
+    /// Goes over the map once; true if a pass has scattered some of it again on the way.
+    fn sweep(&self) -> bool {
+        let (mut from, mut has_passed) = (Some(Vec::new()), false);
+        while let Some(key) = from.take() {
+            let mut state = self.compaction.lock();
+            match self.cluster(&mut state, &key) {
+                Clustered::Done(next) => from = next,
+                Clustered::NotYet => {
+                    has_passed = true;
+                    from = Some(key);
+                }
+                Clustered::NoRoom => return false,
+            }
+        }
+        has_passed
+    }
+
+    /// Counts a walk over the whole chunk, which the guard protects, and moves its records together when it is time.
+    /// The guard lets go meanwhile.
+    #[inline]
+    pub(crate) fn cluster_if_due(&self, guard: &Guard, chunk: &Chunk<'_>) {
+        // Not inside of a closure that changes a value: its time is the caller's.
+        if chunk.count_walk() && !holds_any() {
+            let low = chunk.low().unwrap_or_default().to_vec();
+            guard.outside(|| self.cluster_beside_others(&low));
+        }
+    }
+
+    #[cold]
+    fn cluster_beside_others(&self, low: &[u8]) {
+        let Ok(mut state) = self.compaction.state.try_lock() else { return };
+        // What is left of a budget is for entries, and holes take those of one size alone.
+        let has_room =
+            self.tree.arena.room_bytes() as u64 >= self.usage().live_bytes / BUDGET_SHARE;
+        if !has_room || matches!(self.cluster(&mut state, low), Clustered::NoRoom) {
+            // Not at each walk, in vain.
+            let guard = self.tree.reclaimer.pin();
+            self.tree.leaf(&guard, low).chunk.note_clustered();
+        }
+        // What was retired here is no reason for a step of a pass.
+        self.compaction.set_done();
+    }
+
+    /// Moves the records of the chunk that begins with `low` together, or takes steps of a pass that makes room.
+    fn cluster(&self, state: &mut State, low: &[u8]) -> Clustered {
+        if self.tree.arena.room_bytes() as u64 <= self.hole_bytes_most() {
+            return Clustered::NoRoom;
+        }
+        if state.cursor.is_none() && !self.may_leave_holes(state) {
+            self.flush_what_is_left();
+            if !self.may_leave_holes(state) {
+                if self.tree.arena.begin_drain_spans(self.hole_bytes_most() / 2) {
+                    state.cursor = Some(Vec::new());
+                } else {
+                    // They are there for other reasons, and no pass would fill them.
+                    state.hole_bytes = Some(self.usage().hole_bytes());
+                }
+            }
+        }
+        if state.cursor.is_none() {
+            let moved = self.move_together(low);
+            self.tree.arena.trim_to(self.hole_bytes_most() / 2);
+            return moved.map_or(Clustered::NoRoom, Clustered::Done);
+        }
+        for _ in 0..PASS_STEPS {
+            if self.step(state) == Progress::Done {
+                self.finish(state);
+                break;
+            }
+        }
+        Clustered::NotYet
+    }
+
+    /// Bytes of holes that moves may leave before a pass fills them.
+    fn hole_bytes_most(&self) -> u64 {
+        let live_bytes = self.usage().live_bytes;
+        // Beside the chunk in hand, which a few blocks hold.
+        live_bytes / HOLES_SHARE + (2 * self.options.block_bytes as u64).min(live_bytes / 64)
+    }
+
+    /// Whether holes have become few since the last pass.
+    fn may_leave_holes(&self, state: &mut State) -> bool {
+        let hole_bytes = self.usage().hole_bytes();
+        let least_bytes = state.hole_bytes.map_or(hole_bytes, |least| least.min(hole_bytes));
+        state.hole_bytes = Some(least_bytes);
+        hole_bytes - least_bytes <= self.hole_bytes_most()
+    }
+
+    /// Moves the records of the chunk that begins with `low` together; answers where the next one begins.
+    fn move_together(&self, low: &[u8]) -> Result<Option<Vec<u8>>, OutOfMemory> {
+        let guard = self.tree.reclaimer.pin();
+        let leaf = self.tree.leaf(&guard, low);
+        let end = leaf.chunk.high().map(<[u8]>::to_vec);
+        if leaf.chunk.delta_len() > 0 {
+            // Without memory its delta stays apart.
+            let _ = self.rebalance(&guard, leaf);
+        }
+        let mut from = low.to_vec();
+        loop {
+            let chunk = self.tree.leaf(&guard, &from).chunk;
+            if chunk.records_apart() > 0 {
+                let arena = &self.tree.arena;
+                let wanted = |slice| arena.capacity(slice) <= CLUSTERED_BYTES_MAX;
+                let in_row = |bytes| arena.alloc_in_row(bytes);
+                self.move_records(&guard, &chunk, wanted, in_row, &mut { u64::MAX })?;
+            }
+            chunk.note_clustered();
+            let next = chunk.high().map(<[u8]>::to_vec);
+            match (next, &end) {
+                // The rebalance has made two of it.
+                (Some(next), Some(end)) if next < *end => from = next,
+                (Some(next), None) => from = next,
+                (next, _) => return Ok(next),
+            }
+        }
+    }
+}
