@@ -36,7 +36,7 @@ pub(crate) fn print_json(out: &mut dyn Write, figures: &Figures) -> io::Result<(
 pub(crate) fn print_tables(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
     writeln!(
         out,
-        "\n{} entries of {DATA}; peers hash with foldhash, have room for all entries, and live on \
+        "\n{} entries of {DATA}; peers in Rust hash with foldhash, have room for all entries, and live on \
          the system's allocator\n",
         figures.keys
     )?;
