@@ -12,6 +12,7 @@
 //! | `workload` | the keys and values, the timed operations |
 //! | `store` | the interface of an engine, one key a call or many |
 //! | `contenders` | the engines |
+//! | [`peer`] | stores outside this workspace that take part |
 //! | `in_process` | a job on a store of this process |
 //! | `baseline` | the hardware's lower bound: the same memory without a map |
 //! | `measure` | the order of measurements |
@@ -25,6 +26,7 @@ mod flags;
 mod in_process;
 mod load;
 mod measure;
+pub mod peer;
 mod report;
 pub mod spill;
 mod store;
@@ -39,6 +41,8 @@ pub use spill::SpillFlags;
 use crate::Error;
 use crate::command::check_engines;
 use flags::Rounds;
+use peer::Peer;
+use spill::Engine;
 use workload::{KEYS_MAX, Mix};
 
 /// The number of keys at which the targets are judged.
@@ -88,7 +92,7 @@ struct Plan {
 }
 
 impl Args {
-    fn plan(&self, engines: Vec<String>) -> Result<Plan, Error> {
+    fn plan(&self, engines: Vec<String>, outside: &[Peer]) -> Result<Plan, Error> {
         let (keys, ops) = match (self.rounds.smoke, self.rounds.full) {
             (true, _) => (20_000, 2_000),
             (_, true) => (TARGET_KEYS, 5_000_000),
@@ -97,10 +101,10 @@ impl Args {
         let keys = self.keys.unwrap_or(keys);
         let chosen =
             |name: &&str| engines.is_empty() || engines.iter().any(|chosen| chosen == name);
-        let each: u64 = contenders::names()
+        let each: u64 = contenders::names(outside)
             .filter(chosen)
             .filter(|name| contenders::takes(name, keys))
-            .map(contenders::bytes_expected)
+            .map(|name| contenders::bytes_expected(name, outside))
             .sum();
         if each * u64::from(keys) > BYTES_MAX {
             return Err(format!(
@@ -142,12 +146,29 @@ pub fn run(args: &Args) -> Result<(), Error> {
 /// A flag names what does not exist, the engines together would not fit into memory, our engine
 /// answered wrongly, or `out` refuses what is written.
 pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
+    run_with(args, &[], &[], out)
+}
+
+/// As [`run_to`], with stores from outside this workspace: `peers` in memory, `spilling` where data
+/// is larger than memory.
+///
+/// # Errors
+///
+/// As of [`run_to`].
+pub fn run_with(
+    args: &Args,
+    peers: &[Peer],
+    spilling: &[Engine],
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     let parts = args.parts();
-    let ours = spill::our_engines();
-    let in_memory = |name: &str| contenders::names().any(|known| known == name);
-    let in_spill = |name: &str| ours.iter().any(|engine| engine.name == name);
-    let spilling = ours.iter().map(|engine| engine.name).filter(|name| !in_memory(name));
-    let known: Vec<&str> = contenders::names().chain(spilling).collect();
+    let engines_of_spill: Vec<Engine> =
+        spill::our_engines().iter().chain(spilling).copied().collect();
+    let in_memory = |name: &str| contenders::names(peers).any(|known| known == name);
+    let in_spill = |name: &str| engines_of_spill.iter().any(|engine| engine.name == name);
+    let in_spill_alone =
+        engines_of_spill.iter().map(|engine| engine.name).filter(|name| !in_memory(name));
+    let known: Vec<&str> = contenders::names(peers).chain(in_spill_alone).collect();
     check_engines(&args.engines, &known)?;
     // Some engines take part in one part only.
     let of_part = |known: &dyn Fn(&str) -> bool| -> Vec<String> {
@@ -159,7 +180,7 @@ pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
     let mut sheet = args.rounds.sheet.open(out)?;
     let engines = of_part(&in_memory);
     if runs(Part::Memory, &engines) {
-        let figures = measure::measure(&args.plan(engines)?)?;
+        let figures = measure::measure(&args.plan(engines, peers)?, peers)?;
         sheet.print(
             |out| report::print_json(out, &figures),
             |out| {
@@ -170,7 +191,7 @@ pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
     }
     let engines = of_part(&in_spill);
     if runs(Part::Spill, &engines) {
-        spill::run_on(&args.rounds, &args.spill, &engines, &ours, &mut sheet)?;
+        spill::run_on(&args.rounds, &args.spill, &engines, &engines_of_spill, &mut sheet)?;
     }
     sheet.end(|_| Ok(()))
 }

@@ -3,7 +3,7 @@
 /// How many entries a run read and the sum of what it read, so that no engine wins by not
 /// looking, and none by answering something else.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub struct Tally {
     pub(crate) entries: u64,
     pub(crate) sum: u64,
 }
@@ -15,8 +15,9 @@ impl std::fmt::Display for Tally {
 }
 
 impl Tally {
+    /// Counts an entry, and sums what was read of it.
     #[inline]
-    pub(crate) fn add(&mut self, sum: u64) {
+    pub fn add(&mut self, sum: u64) {
         self.entries += 1;
         self.sum = self.sum.wrapping_add(sum);
     }

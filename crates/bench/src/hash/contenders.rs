@@ -13,7 +13,8 @@ use parking_lot::RwLock;
 use super::baseline;
 use super::in_process::{InProcess, Rank, Shared};
 use super::load::Loadable;
-use super::store::{CallForm, Store, batched, singly};
+use super::peer::Peer;
+use super::store::{CallForm, Store, batched};
 use super::workload::{Mix, Op};
 use crate::tally::Tally;
 
@@ -28,6 +29,9 @@ pub(crate) const SCC: &str = "scc";
 pub(crate) const MOKA: &str = "moka";
 pub(crate) const DICTIONARY: &str = "mutex-hashmap";
 
+/// FASTER in the forms that the peer project `faster` brings, where it does.
+pub(crate) const FASTER: [&str; 2] = ["faster", "faster-compact"];
+
 /// The peers that targets are set against: those made for many threads.
 pub(crate) const CONCURRENT: [&str; 6] = [SHARDS, DASHMAP, PAPAYA, PAPAYA_ATOMIC, SCC, MOKA];
 
@@ -35,16 +39,17 @@ pub(crate) const CONCURRENT: [&str; 6] = [SHARDS, DASHMAP, PAPAYA, PAPAYA_ATOMIC
 /// bytes an entry, it would take most of the time of a run.
 const MOKA_KEYS_MAX: u32 = 1_000_000;
 
-/// Names that `--engines` knows.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+/// Names that `--engines` knows, with peers from outside.
+pub(crate) fn names(outside: &[Peer]) -> impl Iterator<Item = &'static str> {
     [SAPWOOD, SAPWOOD_16, SAPWOOD_32]
         .into_iter()
+        .chain(outside.iter().map(|peer| peer.name))
         .chain(CONCURRENT.into_iter().chain([DICTIONARY]).filter(|_| cfg!(feature = "peers")))
         .chain(baseline::NAMES)
 }
 
 /// One key a call.
-struct Singles;
+pub(crate) struct Singles;
 
 impl<S: Store> CallForm<S> for Singles {
     const NAME: &'static str = S::NAME;
@@ -53,7 +58,7 @@ impl<S: Store> CallForm<S> for Singles {
 
     #[inline]
     fn work(store: &S, mix: Mix, low: u32, plan: &[Op]) -> Tally {
-        singly(store, mix, low, plan)
+        store.work(mix, low, plan)
     }
 }
 
@@ -76,7 +81,11 @@ impl<const N: usize> CallForm<sapwood::Sapwood> for Batches<N> {
 }
 
 /// The contenders with wanted names.
-pub(crate) fn chosen(keys: u32, wanted: &dyn Fn(&str) -> bool) -> Vec<Box<dyn Loadable>> {
+pub(crate) fn chosen(
+    keys: u32,
+    wanted: &dyn Fn(&str) -> bool,
+    outside: &[Peer],
+) -> Vec<Box<dyn Loadable>> {
     let wanted = &|name: &str| wanted(name) && takes(name, keys);
     let mut all: Vec<Box<dyn Loadable>> = Vec::new();
     let shared = Arc::new(RwLock::new(Shared::empty()));
@@ -93,6 +102,7 @@ pub(crate) fn chosen(keys: u32, wanted: &dyn Fn(&str) -> bool) -> Vec<Box<dyn Lo
             _ => Box::new(InProcess::<_, Singles>::of(shared, rank)),
         });
     }
+    all.extend(outside.iter().filter(|peer| wanted(peer.name)).map(|peer| (peer.make)()));
     #[cfg(feature = "peers")]
     all.extend(peers::chosen(wanted));
     for baseline in baseline::Baseline::shapes(wanted) {
@@ -107,7 +117,10 @@ pub(crate) fn takes(name: &str, keys: u32) -> bool {
 }
 
 /// Bytes that an entry costs, for asking beforehand whether all fit; measured at 50 million keys.
-pub(crate) fn bytes_expected(name: &str) -> u64 {
+pub(crate) fn bytes_expected(name: &str, outside: &[Peer]) -> u64 {
+    if let Some(peer) = outside.iter().find(|peer| peer.name == name) {
+        return peer.bytes_expected;
+    }
     match name {
         SAPWOOD => 40,
         PAPAYA | PAPAYA_ATOMIC => 56,

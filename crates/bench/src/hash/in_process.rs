@@ -7,11 +7,11 @@ use std::time::Instant;
 use parking_lot::RwLock;
 
 use super::load::{Load, Loadable};
-use super::store::{CallForm, Store};
+use super::store::{CallForm, Store, Visit};
 use super::workload::{Job, Mix, Op, Workload, key, number_of};
 use crate::Error;
 use crate::figures::{Percentiles, new_histogram};
-use crate::resident::resident_bytes;
+use crate::resident::{huge_bytes, resident_bytes};
 use crate::rounds::{Contender, Outcome, run_threads};
 use crate::tally::Tally;
 
@@ -61,6 +61,7 @@ impl<S: Store> Shared<S> {
 
     /// Values of the job's probes.
     fn probed(&self, job: &Job) -> Vec<Option<u64>> {
+        let _visit = Visit::begin(self.store());
         job.probes.iter().map(|&(number, _)| self.store().get(key(number))).collect()
     }
 
@@ -109,12 +110,15 @@ impl<S: Store + 'static, F: CallForm<S>> Contender<Job> for InProcess<S, F> {
         // A quarter of the operations as reads, so that caches hold this store and not the last
         // contender's.
         run_threads(job.clock, &job.plans, |plan| {
+            let _visit = Visit::begin(store);
             let reads: Vec<Op> =
                 plan[..plan.len() / 4].iter().map(|op| Op::read(op.number())).collect();
             std::hint::black_box(F::work(store, Mix::Reads(100), low, &reads));
         });
-        let (elapsed, tallies) =
-            run_threads(job.clock, &job.plans, |plan| F::work(store, job.mix, low, plan));
+        let (elapsed, tallies) = run_threads(job.clock, &job.plans, |plan| {
+            let _visit = Visit::begin(store);
+            F::work(store, job.mix, low, plan)
+        });
         shared.check_after(job, low, &before)?;
         let tally = tallies.into_iter().fold(Tally::default(), Tally::merge);
         Ok(Outcome { elapsed, tally, operations: None })
@@ -126,6 +130,7 @@ impl<S: Store + 'static, F: CallForm<S>> Contender<Job> for InProcess<S, F> {
         let low = job.tag << 2 | F::MARK;
         let store = shared.store();
         let (_, histograms) = run_threads(job.clock, &job.plans, |plan| {
+            let _visit = Visit::begin(store);
             let mut histogram = new_histogram();
             for part in plan.chunks(SAMPLED) {
                 let (timed, rest) = part.split_at(F::CALL.min(part.len()));
@@ -148,15 +153,21 @@ impl<S: Store + 'static, F: CallForm<S>> Loadable for InProcess<S, F> {
         }
         let mut shared = self.shared.write();
         shared.store = None;
-        let before = resident_bytes();
+        let growth = |before: Option<u64>, now: Option<u64>| {
+            before.zip(now).map(|(before, now)| now.saturating_sub(before))
+        };
+        let (resident, huge) = (resident_bytes(), huge_bytes());
         let store = S::with_room(keys)?;
         let begin = Instant::now();
-        store.load(0..keys);
+        {
+            let _visit = Visit::begin(&store);
+            store.load(0..keys);
+        }
         let elapsed = begin.elapsed();
-        let resident = resident_bytes();
         let load = Load {
             elapsed,
-            resident_bytes: before.zip(resident).map(|(before, now)| now.saturating_sub(before)),
+            resident_bytes: growth(resident, resident_bytes()),
+            huge_bytes: growth(huge, huge_bytes()),
             accounted_bytes: store.accounted_bytes(),
         };
         *shared = Shared { store: Some(store), keys, added: Some(0) };
@@ -169,6 +180,7 @@ impl<S: Store + 'static, F: CallForm<S>> Loadable for InProcess<S, F> {
         }
         let mut shared = self.shared.write();
         let store = shared.store();
+        let visit = Visit::begin(store);
         let mut low_sum = 0u64;
         for number in 0..shared.keys {
             let found = store.get(key(number));
@@ -177,6 +189,7 @@ impl<S: Store + 'static, F: CallForm<S>> Loadable for InProcess<S, F> {
             }
             low_sum += found.unwrap_or(0) & u64::from(u32::MAX);
         }
+        drop(visit);
         if let Some(added) = shared.added.filter(|&added| added != low_sum) {
             return Err(
                 format!("{} lost additions: {low_sum} of {added} are there", F::NAME).into()

@@ -12,6 +12,8 @@ pub(crate) struct Load {
     pub(crate) elapsed: Duration,
     /// Growth of resident memory from before the store was made to after the load.
     pub(crate) resident_bytes: Option<u64>,
+    /// As much of that as lies on 2 MiB pages.
+    pub(crate) huge_bytes: Option<u64>,
     /// Bytes by the store's own account, where it keeps one.
     pub(crate) accounted_bytes: Option<u64>,
 }

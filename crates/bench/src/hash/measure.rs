@@ -7,6 +7,7 @@ use indicatif::ProgressBar;
 use super::Plan;
 use super::contenders;
 use super::load::{Load, Loadable};
+use super::peer::Peer;
 use super::workload::{Draw, Job, Mix, Workload};
 use crate::Error;
 use crate::figures::{Rate, Rates, is_ours};
@@ -30,6 +31,12 @@ impl Figures {
         self.loads.iter().find(|(name, _)| same(name)).map(|(_, load)| load)
     }
 
+    /// The share of an engine's resident memory that lies on 2 MiB pages.
+    pub(crate) fn huge_share(load: &Load) -> Option<f64> {
+        let (huge, resident) = load.huge_bytes.zip(load.resident_bytes)?;
+        (resident > 0).then(|| huge as f64 / resident as f64)
+    }
+
     /// Bytes an entry costs: resident memory where it was measured, else the engine's account.
     pub(crate) fn bytes_per_entry(&self, engine: &str) -> Option<f64> {
         let load = self.load(engine)?;
@@ -38,10 +45,10 @@ impl Figures {
     }
 }
 
-pub(crate) fn measure(plan: &Plan) -> Result<Figures, Error> {
+pub(crate) fn measure(plan: &Plan, outside: &[Peer]) -> Result<Figures, Error> {
     let wanted =
         |name: &str| plan.engines.is_empty() || plan.engines.iter().any(|engine| engine == name);
-    let contenders = contenders::chosen(plan.keys, &wanted);
+    let contenders = contenders::chosen(plan.keys, &wanted, outside);
     let groups = plan.rounds.threads.len() * plan.rounds.mixes.len() * plan.rounds.draws.len();
     let timed = groups * (plan.rounds.runs + usize::from(plan.rounds.latencies))
         + plan.rounds.runs.min(LOADS_MAX);

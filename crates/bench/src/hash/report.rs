@@ -26,6 +26,7 @@ pub(crate) fn print_json(out: &mut dyn Write, figures: &Figures) -> io::Result<(
             let mut line = labels.line("memory", 1, engine, "bytes/entry", [bytes; 3], 1);
             line["accounted_bytes_per_entry"] =
                 json!(load.accounted_bytes.map(|bytes| bytes as f64 / f64::from(figures.keys)));
+            line["share_on_huge_pages"] = json!(Figures::huge_share(load));
             writeln!(out, "{line}")?;
         }
     }
@@ -35,7 +36,7 @@ pub(crate) fn print_json(out: &mut dyn Write, figures: &Figures) -> io::Result<(
 pub(crate) fn print_tables(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
     writeln!(
         out,
-        "\n{} entries of {DATA}; peers hash with foldhash, have room for all entries, and live on \
+        "\n{} entries of {DATA}; peers in Rust hash with foldhash, have room for all entries, and live on \
          the system's allocator\n",
         figures.keys
     )?;
@@ -52,7 +53,9 @@ pub(crate) fn print_tables(out: &mut dyn Write, figures: &Figures) -> io::Result
 }
 
 fn memory(figures: &Figures) -> Table {
-    let mut table = table(&["engine", "load, K/s", "B/entry resident", "B/entry by its stats"], 1);
+    let header =
+        ["engine", "load, K/s", "B/entry resident", "on 2 MiB pages", "B/entry by its stats"];
+    let mut table = table(&header, 1);
     let per_entry = |bytes: Option<u64>| {
         bytes.map_or("-".to_owned(), |bytes| {
             format!("{:.1}", bytes as f64 / f64::from(figures.keys))
@@ -64,6 +67,8 @@ fn memory(figures: &Figures) -> Table {
             engine.clone(),
             rate.map_or("-".to_owned(), |rate| format!("{:.0}", rate.median() / 1e3)),
             per_entry(load.resident_bytes),
+            Figures::huge_share(load)
+                .map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0)),
             per_entry(load.accounted_bytes),
         ]);
     }

@@ -7,12 +7,24 @@ use crate::Error;
 use crate::tally::Tally;
 
 /// A concurrent map from 8-byte keys to 8-byte values.
-pub(crate) trait Store: Send + Sync + Sized {
+pub trait Store: Send + Sync + Sized {
+    /// As tables and `--engines` name it.
     const NAME: &'static str;
 
     /// Empty, with room for `keys` entries.
+    ///
+    /// # Errors
+    ///
+    /// The engine refuses to be made.
     fn with_room(keys: u32) -> Result<Self, Error>;
 
+    /// What a thread does before its first call, where the engine has sessions.
+    fn enter(&self) {}
+
+    /// What a thread does after its last call.
+    fn leave(&self) {}
+
+    /// The key's value, if it is there.
     fn get(&self, key: u64) -> Option<u64>;
 
     /// Inserts or replaces, without asking for what was there.
@@ -28,9 +40,32 @@ pub(crate) trait Store: Send + Sync + Sized {
         }
     }
 
+    /// Does what is planned, one key a call, and sums what it read: the values of a mix's updates
+    /// have `low` in their lower half.
+    #[inline]
+    fn work(&self, mix: Mix, low: u32, plan: &[Op]) -> Tally {
+        singly(self, mix, low, plan)
+    }
+
     /// Bytes by its own account.
     fn accounted_bytes(&self) -> Option<u64> {
         None
+    }
+}
+
+/// A thread's calls on a store, from the first to the last.
+pub(crate) struct Visit<'s, S: Store>(&'s S);
+
+impl<S: Store> Visit<'_, S> {
+    pub(crate) fn begin(store: &S) -> Visit<'_, S> {
+        store.enter();
+        Visit(store)
+    }
+}
+
+impl<S: Store> Drop for Visit<'_, S> {
+    fn drop(&mut self) {
+        self.0.leave();
     }
 }
 
@@ -63,7 +98,7 @@ pub(crate) trait CallForm<S>: 'static {
 
 /// One key a call, in the order of the plan.
 #[inline]
-pub(crate) fn singly<S: Store>(store: &S, mix: Mix, low: u32, plan: &[Op]) -> Tally {
+fn singly<S: Store>(store: &S, mix: Mix, low: u32, plan: &[Op]) -> Tally {
     let mut tally = Tally::default();
     match mix {
         Mix::ReadModifyWrite => {

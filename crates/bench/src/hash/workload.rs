@@ -23,7 +23,8 @@ const PROBES: usize = 512;
 
 /// The key of entry `number`: SplitMix64's finisher, which maps no two numbers to one key.
 #[inline]
-pub(crate) fn key(number: u32) -> u64 {
+#[must_use]
+pub fn key(number: u32) -> u64 {
     let mut mixed = u64::from(number).wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -32,19 +33,21 @@ pub(crate) fn key(number: u32) -> u64 {
 
 /// A value of entry `number`.
 #[inline]
-pub(crate) fn value(number: u32, low: u32) -> u64 {
+#[must_use]
+pub fn value(number: u32, low: u32) -> u64 {
     u64::from(number) << 32 | u64::from(low)
 }
 
 /// The number that a value was written for.
 #[inline]
-pub(crate) fn number_of(value: u64) -> u64 {
+#[must_use]
+pub fn number_of(value: u64) -> u64 {
     value >> 32
 }
 
 /// The operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mix {
+pub enum Mix {
     /// Reads, this many in a hundred, and blind updates.
     Reads(u8),
     /// One is added to each value, in place.
@@ -152,7 +155,7 @@ impl Timed for Workload {
 
 /// One planned operation: an entry's number, and whether it writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Op(u32);
+pub struct Op(u32);
 
 const WRITES: u32 = 1 << 31;
 /// Most entries: numbers leave a bit for [`WRITES`].
@@ -167,13 +170,17 @@ impl Op {
         Op(number | WRITES)
     }
 
+    /// The entry's number.
     #[inline]
-    pub(crate) fn number(self) -> u32 {
+    #[must_use]
+    pub fn number(self) -> u32 {
         self.0 & !WRITES
     }
 
+    /// Whether it writes; else it reads.
     #[inline]
-    pub(crate) fn writes(self) -> bool {
+    #[must_use]
+    pub fn writes(self) -> bool {
         self.0 & WRITES != 0
     }
 }

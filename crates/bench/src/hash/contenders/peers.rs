@@ -9,23 +9,15 @@ pub(crate) mod papaya;
 pub(crate) mod scc;
 pub(crate) mod shards;
 
-use std::sync::Arc;
-
-use parking_lot::RwLock;
-
-use super::{DASHMAP, DICTIONARY, MOKA, PAPAYA, PAPAYA_ATOMIC, SCC, SHARDS, Singles};
-use crate::hash::in_process::{InProcess, Rank, Shared};
+use super::{DASHMAP, DICTIONARY, MOKA, PAPAYA, PAPAYA_ATOMIC, SCC, SHARDS};
 use crate::hash::load::Loadable;
-use crate::hash::store::Store;
+use crate::hash::peer::singles;
 
 /// The hasher of all peers.
 pub(crate) type Hasher = foldhash::fast::RandomState;
 
 /// The peers with wanted names.
 pub(crate) fn chosen(wanted: &dyn Fn(&str) -> bool) -> Vec<Box<dyn Loadable>> {
-    fn singles<S: Store + 'static>() -> Box<dyn Loadable> {
-        Box::new(InProcess::<S, Singles>::of(Arc::new(RwLock::new(Shared::empty())), Rank::First))
-    }
     let all = [
         (SHARDS, singles::<shards::Shards> as fn() -> Box<dyn Loadable>),
         (DASHMAP, singles::<dashmap::Dash>),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::store::{Engine, Key, Place, SpillStore, VALUE_BYTES, checked, key, value};
+use super::store::{Engine, Key, Place, SpillStore, VALUE_BYTES, Visit, checked, key, value};
 use crate::Error;
 use crate::figures::{Percentiles, new_histogram};
 use crate::hash::workload::{self, Job, Mix, Op, Workload, number_of};
@@ -77,6 +77,7 @@ impl SpillContender {
         let keys = self.place.keys;
         let mut entries = vec![([0; 8], [0; VALUE_BYTES]); LOADED_TOGETHER as usize];
         let begin = Instant::now();
+        let _visit = Visit::begin(self.store());
         for first in (0..keys).step_by(LOADED_TOGETHER as usize) {
             let limit = keys.min(first.saturating_add(LOADED_TOGETHER));
             let entries = &mut entries[..(limit - first) as usize];
@@ -105,6 +106,7 @@ impl SpillContender {
     pub(crate) fn warm(&self, job: &Job, time: Duration) -> Result<(), Error> {
         let begin = Instant::now();
         let (_, results) = run_threads(job.clock, &job.plans, |plan| {
+            let _visit = Visit::begin(self.store());
             for part in plan.chunks(WARMED_TOGETHER) {
                 if begin.elapsed() >= time {
                     break;
@@ -208,6 +210,7 @@ impl SpillContender {
     }
 
     fn probed(&self, job: &Job) -> Result<Vec<Option<u64>>, Error> {
+        let _visit = Visit::begin(self.store());
         probes(job).map(|&(number, _)| self.first_word(number)).collect()
     }
 
@@ -251,8 +254,10 @@ impl Contender<Job> for SpillContender {
         let job = job.first(self.pace);
         let before = self.probed(&job)?;
         let fetched = self.store().fetched();
-        let (elapsed, tallies) =
-            run_threads(job.clock, &job.plans, |plan| self.work(job.mix, job.tag, plan));
+        let (elapsed, tallies) = run_threads(job.clock, &job.plans, |plan| {
+            let _visit = Visit::begin(self.store());
+            self.work(job.mix, job.tag, plan)
+        });
         let operations = job.operations();
         if let Some((before, now)) = fetched.zip(self.store().fetched()) {
             self.misses.push((now - before) as f64 / operations as f64);
@@ -271,6 +276,7 @@ impl Contender<Job> for SpillContender {
     fn latencies(&mut self, job: &Job) -> Result<Percentiles, Error> {
         let job = job.first(self.pace);
         let (_, histograms) = run_threads(job.clock, &job.plans, |plan| {
+            let _visit = Visit::begin(self.store());
             let mut histogram = new_histogram();
             for part in plan.chunks(SAMPLED.max(self.call)) {
                 let (timed, rest) = part.split_at(self.call.min(part.len()));

@@ -38,6 +38,12 @@ pub struct Engine {
 
 /// A store under test. What an operation did is visible when it returns; nothing is synced.
 pub trait SpillStore: Send + Sync {
+    /// What a thread does before its first call, where the engine has sessions.
+    fn enter(&self) {}
+
+    /// What a thread does after its last call.
+    fn leave(&self) {}
+
     /// Calls `read` with the key's value, if it is there.
     ///
     /// # Errors
@@ -110,6 +116,22 @@ pub trait SpillStore: Send + Sync {
     /// Returns the engine's error.
     fn settle(&self) -> Result<(), Error> {
         Ok(())
+    }
+}
+
+/// A thread's calls on a store, from the first to the last.
+pub(crate) struct Visit<'s>(&'s dyn SpillStore);
+
+impl Visit<'_> {
+    pub(crate) fn begin(store: &dyn SpillStore) -> Visit<'_> {
+        store.enter();
+        Visit(store)
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.0.leave();
     }
 }
 
