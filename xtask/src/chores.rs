@@ -319,6 +319,11 @@ pub(crate) fn bench(engine: BenchEngine, args: Vec<String>) -> Steps {
     Ok(vec![Step::new(format!("bench {engine}"), &bench).args(args)])
 }
 
+/// The budgets of optimised code; those of tests are held by a test.
+pub(crate) fn instructions() -> Steps {
+    Ok(vec![Step::new("instructions", "cargo run --release -p sapwood-instructions")])
+}
+
 pub(crate) fn layout(bless: bool) -> Steps {
     let table = |package: &&str| {
         let step = Step::new(

@@ -97,6 +97,9 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Instructions of each operation of a hash table, optimised, beside their budgets (needs Linux
+    /// on x86-64, and the right to trace a process)
+    Instructions,
     /// Compares docs/design/layout/*.txt with the layouts in the code
     Layout {
         /// Rewrites the tables in place of comparing them
@@ -134,6 +137,7 @@ fn main() -> ExitCode {
         Chore::Clients { args } => chores::clients(args),
         Chore::RedisSuite { args } => chores::redis_suite(args),
         Chore::Bench { engine, args } => chores::bench(engine, args),
+        Chore::Instructions => chores::instructions(),
         Chore::Layout { bless } => chores::layout(bless),
         Chore::Deny => chores::deny(),
         Chore::Ci => chores::ci(root),

@@ -614,15 +614,15 @@ impl<'g> Chunk<'g> {
     }
 
     /// Records of the sorted part, among those that can be moved together, that do not lie behind the one before of
-    /// their size; none if they are as few as the ends of spans.
+    /// their size, as a share of the sorted part; none if they are as few as the ends of spans.
     pub(crate) fn records_apart(&self) -> usize {
         /// Sizes in view at a time: as many as the numbers of their classes differ in their low bits.
         const SIZES: usize = 32;
         let mut before: [Option<SliceRef>; SIZES] = [None; SIZES];
         let (mut apart, mut pairs) = (0, 0);
         for word in self.sorted_words() {
-            // Relaxed: no record is read.
-            let EntryState::Record(slice) = EntryState::of(word.load(Ordering::Relaxed)) else {
+            // Acquire: pairs with the CAS that published the record: its block is in the table.
+            let EntryState::Record(slice) = EntryState::of(word.load(Ordering::Acquire)) else {
                 continue;
             };
             if self.arena.capacity(slice) > CLUSTERED_BYTES_MAX {
@@ -634,7 +634,7 @@ impl<'g> Chunk<'g> {
                 apart += usize::from(!slice.follows(before));
             }
         }
-        if apart * 8 > pairs { apart } else { 0 }
+        if apart * 8 > pairs { apart * self.sorted_len / pairs } else { 0 }
     }
 
     /// Claims the chunk for a rebalance by this thread; false if another one has it.

@@ -8,10 +8,10 @@
 //!
 //! *Memory*: the slices that were left are holes here and there, which only records
 //! of their size can have. So that the map does not grow by what it moves, it moves on
-//! when these are no more than a twentieth of it. Else a pass empties the sparsest blocks
+//! when these are no more than a twentieth of it. Else a pass empties the sparsest spans
 //! first, by steps that the walks take, and blocks that are free go back to the system
-//! where they are more than a fortieth. A map that has used up two thirds of its
-//! budget stays as it is.
+//! where they are more than a fortieth. Scans leave a map as it is that has used up two
+//! thirds of its budget.
 //!
 //! *Thread safety*: under the lock of `compact`, which a walk does not wait for.
 
@@ -29,6 +29,8 @@ const PASS_STEPS: usize = 4;
 const SWEEPS: usize = 4;
 /// The share of live bytes that moves may leave as holes before a pass fills them.
 const HOLES_SHARE: u64 = 32;
+/// The share that they may leave at the very most, where passes do not fill them.
+const HOLES_SHARE_MOST: u64 = 16;
 /// The share of live bytes that has to be left of a budget before scans move records.
 const BUDGET_SHARE: u64 = 2;
 
@@ -70,6 +72,7 @@ impl ChunkMap {
             }
         }
         self.flush_what_is_left();
+        self.tree.arena.end_rows();
         self.tree.arena.trim();
     }
 
@@ -95,7 +98,7 @@ impl ChunkMap {
     #[inline]
     pub(crate) fn cluster_if_due(&self, guard: &Guard, chunk: &Chunk<'_>) {
         // Not inside of a closure that changes a value: its time is the caller's.
-        if chunk.count_walk() && !holds_any() {
+        if !holds_any() && chunk.count_walk() {
             let low = chunk.low().unwrap_or_default().to_vec();
             guard.outside(|| self.cluster_beside_others(&low));
         }
@@ -105,8 +108,9 @@ impl ChunkMap {
     fn cluster_beside_others(&self, low: &[u8]) {
         let Ok(mut state) = self.compaction.state.try_lock() else { return };
         // What is left of a budget is for entries, and holes take those of one size alone.
+        let room_bytes = self.tree.arena.room_bytes() as u64;
         let has_room =
-            self.tree.arena.room_bytes() as u64 >= self.usage().live_bytes / BUDGET_SHARE;
+            state.cursor.is_some() || room_bytes >= self.usage().live_bytes / BUDGET_SHARE;
         if !has_room || matches!(self.cluster(&mut state, low), Clustered::NoRoom) {
             // Not at each walk, in vain.
             let guard = self.tree.reclaimer.pin();
@@ -118,14 +122,14 @@ impl ChunkMap {
 
     /// Moves the records of the chunk that begins with `low` together, or takes steps of a pass that makes room.
     fn cluster(&self, state: &mut State, low: &[u8]) -> Clustered {
-        if self.tree.arena.room_bytes() as u64 <= self.hole_bytes_most() {
+        if state.cursor.is_none() && !self.has_room(state) {
             return Clustered::NoRoom;
         }
         if state.cursor.is_none() && !self.may_leave_holes(state) {
             self.flush_what_is_left();
             if !self.may_leave_holes(state) {
                 if self.tree.arena.begin_drain_spans(self.hole_bytes_most() / 2) {
-                    state.cursor = Some(Vec::new());
+                    (state.cursor, state.is_of_spans) = (Some(Vec::new()), true);
                 } else {
                     // They are there for other reasons, and no pass would fill them.
                     state.hole_bytes = Some(self.usage().hole_bytes());
@@ -144,6 +148,18 @@ impl ChunkMap {
             }
         }
         Clustered::NotYet
+    }
+
+    /// Whether there is memory for a chunk, and moves have left holes in moderation, whatever passes could do about it:
+    /// of many sizes each has some.
+    fn has_room(&self, state: &mut State) -> bool {
+        let usage = self.usage();
+        let hole_bytes = usage.hole_bytes();
+        let first_bytes = state.first_hole_bytes.map_or(hole_bytes, |first| first.min(hole_bytes));
+        state.first_hole_bytes = Some(first_bytes);
+        let blocks_bytes = 2 * self.options.block_bytes as u64;
+        self.tree.arena.room_bytes() as u64 > self.hole_bytes_most()
+            && hole_bytes - first_bytes <= usage.live_bytes / HOLES_SHARE_MOST + blocks_bytes
     }
 
     /// Bytes of holes that moves may leave before a pass fills them.
@@ -171,7 +187,8 @@ impl ChunkMap {
             let _ = self.rebalance(&guard, leaf);
         }
         let mut from = low.to_vec();
-        loop {
+        // The rebalance has made two of it at most; what comes behind is for the next call.
+        for _ in 0..2 {
             let chunk = self.tree.leaf(&guard, &from).chunk;
             if chunk.records_apart() > 0 {
                 let arena = &self.tree.arena;
@@ -180,13 +197,11 @@ impl ChunkMap {
                 self.move_records(&guard, &chunk, wanted, in_row, &mut { u64::MAX })?;
             }
             chunk.note_clustered();
-            let next = chunk.high().map(<[u8]>::to_vec);
-            match (next, &end) {
-                // The rebalance has made two of it.
-                (Some(next), Some(end)) if next < *end => from = next,
-                (Some(next), None) => from = next,
-                (next, _) => return Ok(next),
+            match chunk.high().map(<[u8]>::to_vec) {
+                Some(next) if end.as_ref().is_none_or(|end| next < *end) => from = next,
+                next => return Ok(next),
             }
         }
+        Ok(Some(from))
     }
 }

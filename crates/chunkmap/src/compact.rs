@@ -85,8 +85,12 @@ pub(crate) struct State {
     settled: Option<Usage>,
     /// How things stood when `trim` found that it could gain no more.
     trimmed: Option<Usage>,
-    /// The least bytes that holes had since the last pass: see `cluster`.
+    /// The pass under way empties spans, for `cluster`, and no blocks.
+    pub(crate) is_of_spans: bool,
+    /// The least bytes that holes had since the last pass: see `cluster` ...
     pub(crate) hole_bytes: Option<u64>,
+    /// ... and since the last one that emptied blocks.
+    pub(crate) first_hole_bytes: Option<u64>,
 }
 
 /// How much memory there is, and how much of it is in use.
@@ -187,6 +191,7 @@ impl ChunkMap {
     pub fn trim(&self) -> u64 {
         let before = self.usage().reserved_bytes;
         self.tree.reclaimer.flush();
+        self.tree.arena.end_rows();
         self.tree.arena.trim();
         for made in 0..TRIM_PASSES {
             let (pass, reserved_bytes) = {
@@ -297,6 +302,11 @@ impl ChunkMap {
 
     /// Begins a pass of `trim`, or goes on with one; false if it would not pay.
     fn begin(&self, state: &mut State, usage: Usage) -> bool {
+        if std::mem::take(&mut state.is_of_spans) {
+            // It would give no block back.
+            state.cursor = None;
+            state.passes += 1;
+        }
         let in_vain = state.trimmed.is_some_and(|trimmed| usage.is_close_to(&trimmed));
         let gain_bytes = gain_bytes(usage.reserved_bytes);
         if state.cursor.is_none() && !in_vain && self.tree.arena.begin_drain(gain_bytes) {
@@ -324,8 +334,12 @@ impl ChunkMap {
         self.flush_what_is_left();
         self.tree.arena.end_drain();
         let usage = self.usage();
-        state.settled = Some(usage);
         state.hole_bytes = Some(usage.hole_bytes());
+        if std::mem::take(&mut state.is_of_spans) {
+            return;
+        }
+        state.first_hole_bytes = None;
+        state.settled = Some(usage);
         let look_at_bytes = (usage.reserved_bytes / 64).max(16 << 10);
         self.compaction.look_at_bytes.store(look_at_bytes, Ordering::Relaxed);
     }

@@ -2,6 +2,8 @@
 //! preemptions. The code under test is the code that ships, down to the epochs;
 //! words of frames that were evicted are gone in a model, so a use after free panics.
 
+mod adds;
+
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -235,28 +237,6 @@ fn loom_insert_insert_apart() {
 
 fn add(delta: i64) -> impl Fn(&HashLog) -> i64 + Copy + Send + Sync {
     move |log| log.add(&word(1), delta).expect("a counter")
-}
-
-/// A put and an add in place: the add counts on top of the put, or of what was before it.
-///
-/// Loom keeps no total order of the writes to a word: after the sum 11 it may show 11, which a
-/// machine cannot, since the put came later.
-#[test]
-fn loom_put_add() {
-    let put = |log: &HashLog| log.put(&word(1), &word(20)).expect("memory");
-    race(counters, put, add(1), |log, (), sum| {
-        let left = value_of(log, 1).expect("never removed");
-        assert!(matches!((sum, left), (21, 21) | (11, 20 | 11)), "{sum}, then {left}");
-    });
-}
-
-/// Two adds both count, and answer different sums.
-#[test]
-fn loom_add_add() {
-    race(counters, add(2), add(1), |log, two, one| {
-        assert!((two, one) == (12, 13) || (two, one) == (13, 11), "{two}, {one}");
-        assert_eq!(value_of(log, 1), Some(13));
-    });
 }
 
 /// An add while a snapshot is taken: it counts, and the snapshot shows it or not. One that began

@@ -15,13 +15,13 @@ use crate::error::Result;
 use crate::journal::Told;
 use crate::ops::by_layout;
 use crate::ops::store::Store;
-use crate::record::Form;
+use crate::options::Layout;
+use crate::record::in_place::Write;
 use crate::record::value::{ValueMut, with_scratch};
+use crate::record::{Fixed, Form};
 
 #[cfg(doc)]
 use crate::error::Error;
-#[cfg(doc)]
-use crate::options::Layout;
 
 /// A concurrent map of byte keys to byte values: a hash index over a hybrid log.
 ///
@@ -61,6 +61,8 @@ pub struct HashLog {
     pub(crate) store: Arc<Store>,
     /// Of a log whose changes are told.
     told: Option<Arc<Told>>,
+    /// Whether changes may end at first sight: of fixed records, if they are not told.
+    ends_at_once: bool,
 }
 
 impl HashLog {
@@ -75,6 +77,7 @@ impl HashLog {
         // The first one counts; there is no other.
         let _first = self.store.told.set(Arc::clone(&told));
         self.told = Some(told);
+        self.ends_at_once = false;
         self
     }
 
@@ -90,8 +93,28 @@ impl HashLog {
     ///
     /// # Errors
     /// [`Error::KeyLength`]; [`Error::Io`] and [`Error::Corrupt`] for a record on the disk.
-    #[inline]
+    #[inline(always)]
     pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        if self.store.options.layout == Layout::Variable {
+            return self.get_quickly(key, read);
+        }
+        if let Some(key) = Fixed::word(key)
+            && let Some(value) = self.store.get_at_once(Fixed::hash(key), key)
+        {
+            return Ok(Some(read(&value)));
+        }
+        self.get_otherwise(key, read)
+    }
+
+    /// As `get_with`, for what does not end at once.
+    #[cold]
+    #[inline(never)]
+    fn get_otherwise<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        self.get_quickly(key, read)
+    }
+
+    #[inline]
+    fn get_quickly<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         by_layout!(self, F => {
             let key = F::key(key)?;
             let hash = F::hash(key);
@@ -124,8 +147,37 @@ impl HashLog {
     /// # Errors
     /// [`Error::KeyLength`], [`Error::ValueLength`]; [`Error::OutOfMemory`] in memory,
     /// [`Error::Io`] where a page had to be spilled and could not.
-    #[inline]
+    #[inline(always)]
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.put_at_once(key, value) { Ok(()) } else { self.put_otherwise(key, value) }
+    }
+
+    /// Whether changes of this log may end at once: without it, there is no use in
+    /// [`HashLog::put_at_once`] and its like.
+    #[inline(always)]
+    pub fn ends_at_once(&self) -> bool {
+        self.ends_at_once
+    }
+
+    /// As [`HashLog::put`], if that ends at first sight, without a wait or an error; else nothing has
+    /// happened, the answer is false, and [`HashLog::put_otherwise`] is for the rest. It becomes a part
+    /// of the caller's code, which need not call anything.
+    #[inline(always)]
+    pub fn put_at_once(&self, key: &[u8], value: &[u8]) -> bool {
+        if self.ends_at_once
+            && let (Some(key), Some(value)) = (Fixed::word(key), Fixed::word(value))
+        {
+            return self.store.put_at_once(Fixed::hash(key), key, value);
+        }
+        false
+    }
+
+    /// As [`HashLog::put`], for what [`HashLog::put_at_once`] has not done.
+    ///
+    /// # Errors
+    /// As [`HashLog::put`].
+    #[inline(never)]
+    pub fn put_otherwise(&self, key: &[u8], value: &[u8]) -> Result<()> {
         match &self.told {
             None => self.put_untold(key, value),
             Some(told) => self.put_told(told, key, value),
@@ -161,8 +213,37 @@ impl HashLog {
     ///
     /// # Errors
     /// As [`HashLog::put`] and [`HashLog::get_with`].
-    #[inline]
+    #[inline(always)]
     pub fn update<R>(
+        &self,
+        key: &[u8],
+        mut change: impl FnMut(&mut ValueMut<'_>) -> R,
+    ) -> Result<Option<R>> {
+        match self.update_at_once(key, &mut change) {
+            Some(answer) => Ok(Some(answer)),
+            None => self.update_otherwise(key, change),
+        }
+    }
+
+    /// As [`HashLog::update`], if that ends at first sight: see [`HashLog::put_at_once`]. The closure
+    /// has not run if the answer is `None`.
+    #[inline(always)]
+    pub fn update_at_once<R>(
+        &self,
+        key: &[u8],
+        change: &mut impl FnMut(&mut ValueMut<'_>) -> R,
+    ) -> Option<R> {
+        let key = Fixed::word(key).filter(|_| self.ends_at_once)?;
+        let mut change = |value: &mut ValueMut<'_>| (change(value), Write::Changed);
+        self.store.rmw_at_once(Fixed::hash(key), key, &mut change)
+    }
+
+    /// As [`HashLog::update`], for what [`HashLog::update_at_once`] has not done.
+    ///
+    /// # Errors
+    /// As [`HashLog::update`].
+    #[inline(never)]
+    pub fn update_otherwise<R>(
         &self,
         key: &[u8],
         mut change: impl FnMut(&mut ValueMut<'_>) -> R,
@@ -275,8 +356,27 @@ impl HashLog {
     /// # Errors
     /// [`Error::Overflow`] and [`Error::NotACounter`], which change nothing; as [`HashLog::put`]
     /// and [`HashLog::get_with`].
-    #[inline]
+    #[inline(always)]
     pub fn add(&self, key: &[u8], delta: i64) -> Result<i64> {
+        match self.add_at_once(key, delta) {
+            Some(sum) => Ok(sum),
+            None => self.add_otherwise(key, delta),
+        }
+    }
+
+    /// As [`HashLog::add`], if that ends at first sight: see [`HashLog::put_at_once`].
+    #[inline(always)]
+    pub fn add_at_once(&self, key: &[u8], delta: i64) -> Option<i64> {
+        let key = Fixed::word(key).filter(|_| self.ends_at_once)?;
+        self.store.add_at_once(Fixed::hash(key), key, delta)
+    }
+
+    /// As [`HashLog::add`], for what [`HashLog::add_at_once`] has not done.
+    ///
+    /// # Errors
+    /// As [`HashLog::add`].
+    #[inline(never)]
+    pub fn add_otherwise(&self, key: &[u8], delta: i64) -> Result<i64> {
         match &self.told {
             None => self.add_untold(key, delta),
             Some(told) => self.add_told(told, key, delta),

@@ -9,12 +9,13 @@
 //! | `read_back` | the way back of pages into memory |
 //! | `compactor` | the state of the thread that compacts |
 //! | `get`, `put`, `rmw`, `add`, `remove` | the operations on one key |
+//! | `at_once` | the same on fixed records, where they end at first sight |
 //! | `compute` | a closure decides about one key |
 //! | `batch` | many operations that share their waits |
 //! | `update_at` | changes of entries whose addresses are known |
 //! | `edit` | the same, many at a time, as a value that a caller holds |
 //!
-//! An operation is tried in steps. Its names end alike: `_quick` finds the key at first sight,
+//! An operation is tried in steps. Its names end alike: `_at_once` and `_quick` find the key at first sight,
 //! `_first` is given the record that a look named, `_attempt` searches and may stop.
 //!
 //! | operation | linearization point |
@@ -32,6 +33,7 @@
 
 mod add;
 mod append;
+mod at_once;
 pub(crate) mod batch;
 pub(crate) mod compactor;
 pub(crate) mod compute;

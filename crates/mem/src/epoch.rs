@@ -205,19 +205,48 @@ impl Epochs {
     /// Pins this thread, if it is not pinned already: the least that a pin can cost.
     #[inline(always)]
     pub fn pin_quick(&self) -> Option<Pin<'_>> {
-        let at = quick_slot();
-        debug_assert!(at.is_multiple_of(SLOT_BYTES) && at / SLOT_BYTES <= NO_THREAD);
-        // SAFETY: `quick_slot` is where a slot of the first segment begins, or the one that is
-        // never quiet; without a check, which would be in the way of every operation.
-        let mut slot: &Slot = unsafe { &*self.first.as_ptr().byte_add(at) };
+        let mut slot = self.quick_slot();
         if slot.pinned.load(Ordering::Relaxed) == QUIET {
-            // As in `occupy`: Acquire pairs with `bump`, Release with the Acquire in `is_safe`.
-            slot.pinned.store(self.current.load(Ordering::Acquire), Ordering::Release);
-            barrier::light_asymmetric();
+            self.occupy_quick(slot);
         } else {
             slot = self.pin_slow()?;
         }
         Some(Pin { slot, level: Level::Outermost, not_send: PhantomData })
+    }
+
+    /// As `pin_quick`, and without a call: `None` also for a thread that has not pinned before, for
+    /// one beyond the first segment, and where the fence is not asymmetric. A call, however seldom
+    /// it is made, would have its caller keep on the stack what it needs behind it.
+    #[inline(always)]
+    pub fn pin_at_once(&self) -> Option<Pin<'_>> {
+        if cfg!(loom) {
+            // No slot of a model is quick: so what relies on this is modelled all the same.
+            return self.pin_quick();
+        }
+        let slot = self.quick_slot();
+        if slot.pinned.load(Ordering::Relaxed) != QUIET {
+            return None;
+        }
+        self.occupy_quick(slot);
+        Some(Pin { slot, level: Level::Outermost, not_send: PhantomData })
+    }
+
+    /// The slot of this thread, or the one that is never quiet.
+    #[inline(always)]
+    fn quick_slot(&self) -> &Slot {
+        let at = quick_slot();
+        debug_assert!(at.is_multiple_of(SLOT_BYTES) && at / SLOT_BYTES <= NO_THREAD);
+        // SAFETY: `quick_slot` is where a slot of the first segment begins, or the one that is
+        // never quiet; without a check, which would be in the way of every operation.
+        unsafe { &*self.first.as_ptr().byte_add(at) }
+    }
+
+    /// Pins this thread, whose quick slot is quiet.
+    #[inline(always)]
+    fn occupy_quick(&self, slot: &Slot) {
+        // As in `occupy`: Acquire pairs with `bump`, Release with the Acquire in `is_safe`.
+        slot.pinned.store(self.current.load(Ordering::Acquire), Ordering::Release);
+        barrier::light_asymmetric();
     }
 
     /// As `pin_quick`, for a thread without a number, or with one beyond the first segment, or

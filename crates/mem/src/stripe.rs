@@ -173,6 +173,15 @@ impl Stripe {
         self.classes[class.index()].row = link;
     }
 
+    /// What is free in rows serves any slice of their size again.
+    pub(crate) fn end_rows(&mut self) {
+        for link in self.classes.iter().map(|class| class.row).collect::<Vec<_>>() {
+            if let Some(index) = (link as usize).checked_sub(1) {
+                self.end_row(self.spans[index].class);
+            }
+        }
+    }
+
     /// What is free in the row of the class serves any slice again.
     fn end_row(&mut self, class: Class) {
         let link = std::mem::take(&mut self.classes[class.index()].row);

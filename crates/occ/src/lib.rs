@@ -44,7 +44,7 @@ pub mod versions;
 mod occ_loom;
 
 pub use reads::Reads;
-pub use versions::{Shared, Stripe, Versions};
+pub use versions::{Shared, SharedAtOnce, Stripe, Versions};
 
 /// The transaction met another, or a change, and has to begin again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

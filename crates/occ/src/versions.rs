@@ -100,6 +100,10 @@ impl Versions {
         &self,
         stripes: impl FnOnce(&mut dyn FnMut(Stripe)),
     ) -> Result<Shared<'_>, Conflict> {
+        // Words that count once count for ever: no pin for nothing. Acquire: as below.
+        if self.counts.load(Ordering::Acquire) != 0 {
+            return self.share_counted(stripes);
+        }
         let pin = self.epochs.pin();
         // INVARIANT: I-ALONE: a pin that does not see this is waited for before words count.
         // Acquire: pairs with the Release in `count`.
@@ -108,6 +112,16 @@ impl Versions {
         }
         drop(pin);
         self.share_counted(stripes)
+    }
+
+    /// Holds what a change of any keys needs, if that takes neither a call nor a wait: `None` once
+    /// there was a transaction, for a thread that is within a change, and for its first one.
+    /// [`share`](Self::share) is for what is left.
+    #[inline(always)]
+    pub fn share_at_once(&self) -> Option<SharedAtOnce<'_>> {
+        let pin = self.epochs.pin_at_once()?;
+        // INVARIANT: I-ALONE: as in `share`. Acquire: pairs with the Release in `count`.
+        (self.counts.load(Ordering::Acquire) == 0).then_some(SharedAtOnce { _pin: pin })
     }
 
     /// As [`share`](Self::share), of a change of keys that are not known before.
@@ -245,6 +259,18 @@ pub(crate) fn version(word: u64) -> Option<u64> {
 pub(crate) fn version_alone(word: u64) -> u64 {
     debug_assert_ne!(word & ALONE, 0, "the caller has it");
     word & !(ALONE | SHARES)
+}
+
+/// What a change holds while it is under way: see [`Versions::share_at_once`].
+#[must_use = "the change is under way as long as this lives"]
+pub struct SharedAtOnce<'a> {
+    _pin: Pin<'a>,
+}
+
+impl std::fmt::Debug for SharedAtOnce<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SharedAtOnce")
+    }
 }
 
 /// What a change holds while it is under way: see [`Versions::share`].

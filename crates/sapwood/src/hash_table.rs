@@ -80,6 +80,8 @@ pub(crate) struct Shared {
     /// Keeps other processes out of the directory for as long as a handle could write to it.
     directory: Option<Arc<Directory>>,
     pub(crate) kept: Kept,
+    /// Whether a change may end at once: it is kept nowhere, and the engine has such changes.
+    ends_at_once: bool,
 }
 
 impl HashTable {
@@ -90,9 +92,10 @@ impl HashTable {
         directory: Option<Arc<Directory>>,
         kept: Kept,
     ) -> Self {
-        let shared =
-            Arc::new(Shared { name, log, fields, formats: OnceLock::new(), directory, kept });
-        Self { shared, durability: None }
+        let ends_at_once = log.ends_at_once() && kept.is_in_memory();
+        let formats = OnceLock::new();
+        let shared = Shared { name, log, fields, formats, directory, kept, ends_at_once };
+        Self { shared: Arc::new(shared), durability: None }
     }
 
     /// A handle of the same table whose changes wait for something else than
@@ -165,6 +168,7 @@ impl HashTable {
     /// assert_eq!(table.get_with(b"elm", |value| value.len())?, None);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
+    #[inline(always)]
     pub fn get_with<R>(
         &self,
         key: impl AsRef<[u8]>,
@@ -628,6 +632,7 @@ impl HashTable {
         Arc::strong_count(&self.shared) == 1
     }
 
+    #[inline(always)]
     pub(crate) fn log(&self) -> &HashLog {
         &self.shared.log
     }
@@ -639,6 +644,15 @@ impl HashTable {
         shared: std::result::Result<sapwood_occ::Shared<'k>, Conflict>,
     ) -> Result<sapwood_occ::Shared<'k>> {
         shared.map_err(|_| self.refused(HashEngineError::WouldBlock))
+    }
+
+    /// Runs a change that ends at once, if it does: without a wait, an error, or a call. Programs have
+    /// a copy of it wherever they call an operation; what is left is done out of line.
+    #[inline(always)]
+    fn change_at_once<R>(&self, change: impl FnOnce(&HashLog) -> Option<R>) -> Option<R> {
+        let Shared { log, kept, ends_at_once: true, .. } = &*self.shared else { return None };
+        let _shared = kept.keys.share_at_once()?;
+        change(log)
     }
 
     /// Runs a change of a key.
@@ -671,13 +685,14 @@ impl HashTable {
     }
 
     /// Puts the table's name to an engine's error.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn named<T>(&self, result: std::result::Result<T, HashEngineError>) -> Result<T> {
         result.map_err(|cause| self.refused(cause))
     }
 
     // Programs have a copy of each operation for each type of key: this is no part of it.
     #[cold]
+    #[inline(never)]
     fn refused(&self, cause: HashEngineError) -> Error {
         Error::HashEngine { table: Arc::clone(&self.shared.name), cause }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sapwood_occ::{Conflict, Shared, Stripe, Versions};
+use sapwood_occ::{Conflict, Shared, SharedAtOnce, Stripe, Versions};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// A table's keys, by stripes that it shares with all tables of its database.
@@ -28,6 +28,12 @@ impl KeyVersions {
 
     pub(crate) fn stripe(&self, key: &[u8]) -> Stripe {
         self.versions.stripe(xxh3_64_with_seed(key, self.seed))
+    }
+
+    /// Held while a change of any keys is made, if that is to be had at once.
+    #[inline(always)]
+    pub(crate) fn share_at_once(&self) -> Option<SharedAtOnce<'_>> {
+        self.versions.share_at_once()
     }
 
     /// Held while a change of a key is made.

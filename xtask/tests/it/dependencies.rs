@@ -66,6 +66,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sapwood-cli", &["sapwood", "sapwood-bench", "sapwood-server"]),
     ("sapwood-server", &["sapwood"]),
     ("sapwood-testkit", &["sapwood-engine"]),
+    ("sapwood-instructions", &["sapwood", "sapwood-hashlog"]),
     ("sapwood-shim", &[]),
     (
         "sapwood-torture",

@@ -241,6 +241,7 @@ const HOUSES: &[House] = &[
         storeys: &[&["terminal"], &["args"], &["rows"], &["commands"], &["samples"]],
         steps_up: &[],
     },
+    House { name: "instructions", storeys: &[&["work"], &["count"], &["budget"]], steps_up: &[] },
     House {
         name: "torture",
         storeys: &[

@@ -173,9 +173,9 @@ impl<E: Ordered> Loadable for InProcess<E> {
 }
 
 /// Scans that move nothing, after which an engine is settled ...
-const IDLE_SCANS: usize = 3;
+const IDLE_SCANS: usize = 16;
 /// ... and scans after which it is taken as it is.
-const SETTLING_SCANS_MAX: usize = 60;
+const SETTLING_SCANS_MAX: usize = 100;
 
 /// Entries of a queue while it is worked on.
 const QUEUED_ENTRIES: u64 = 10_000;

@@ -89,6 +89,8 @@ fn scans_move_scattered_records_together_and_the_map_does_not_grow() {
                 let apart = scan(&map, direction);
                 assert!(apart < 50, "{told}: {apart} % lie together after a load in no order");
                 assert_eq!(map.stats().moved_bytes, 0, "{told}: one scan moves nothing");
+                scan(&map, direction);
+                assert!(map.stats().moved_bytes > 0, "{told}: the second one does");
                 let most = before + before / 20 + 4 * configuration.1 as u64;
                 for _ in 0..SCANS {
                     scan(&map, direction);
@@ -175,6 +177,29 @@ fn iterators_move_records_and_short_scans_do_not() {
         let together = scan(&map, Direction::Ascending);
         assert!(together > 90, "{together} % lie together");
         holds(&map, 0..20_000, hundred);
+    });
+}
+
+/// Scans may stop while a pass makes room for them: `trim` gives back as much as without.
+#[test]
+fn trim_ends_what_scans_have_begun() {
+    case!().once(|| {
+        for scans in 0..12 {
+            let map = map(CONFIGURATIONS[3]);
+            load(&map, 0..40_000, hundred);
+            for index in (0..40_000).filter(|index| index % 5 < 2) {
+                map.remove(&key(index)).unwrap();
+            }
+            (0..scans).for_each(|_| _ = scan(&map, Direction::Ascending));
+            map.trim();
+            let fresh = crate::adapter::map(CONFIGURATIONS[3]);
+            let left = (0..40_000).filter(|index| index % 5 >= 2);
+            left.for_each(|index| load(&fresh, index..index + 1, hundred));
+            let (trimmed, wanted) = (reserved(&map), reserved(&fresh));
+            let told = format!("after {scans} scans {trimmed} bytes, {wanted} wanted");
+            assert!(trimmed <= wanted * 9 / 8 + (64 << 10), "{told}");
+            map.check().unwrap();
+        }
     });
 }
 

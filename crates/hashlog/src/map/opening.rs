@@ -114,6 +114,7 @@ impl HashLog {
     fn of(store: Store) -> HashLog {
         let store = Arc::new(store);
         store.employ_compactor();
-        HashLog { store, told: None }
+        let ends_at_once = store.options.layout == Layout::Fixed8;
+        HashLog { store, told: None, ends_at_once }
     }
 }

@@ -60,16 +60,12 @@ impl Store {
             }
             return Err(read);
         }
-        let first = self.index.look(hash);
-        let value = self.log.read_unpinned(first, |record| {
-            let is_it = F::has_key(record, key) && !record.is_tombstone();
-            is_it.then(|| F::value(record, || false)).flatten()
-        });
-        let value = match value {
-            None if first == Address::NONE => self.get_behind::<F>(hash, key),
-            value => value,
+        // The others were looked for without a pin, at once.
+        let behind = match self.index.look(hash) {
+            Address::NONE => self.get_behind::<F>(hash, key),
+            _ => None,
         };
-        match value {
+        match behind {
             Some(value) => Ok(read(value.as_ref())),
             None => Err(read),
         }

@@ -284,6 +284,14 @@ impl Drop for Reading {
     }
 }
 
+impl Fixed {
+    /// A key or a value as a word, if it has the bytes of one.
+    #[inline(always)]
+    pub(crate) fn word(bytes: &[u8]) -> Option<u64> {
+        bytes.try_into().ok().map(u64::from_le_bytes)
+    }
+}
+
 /// A layout of keys and values.
 pub(crate) trait Form: 'static {
     /// A key as the engine compares it.

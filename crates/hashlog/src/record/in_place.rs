@@ -101,7 +101,12 @@ impl InPlace for Fixed {
         }
     }
 
-    #[inline]
+    /// By compare-and-exchange, and not by `fetch_add` behind a look that finds the counter far from
+    /// the ends of `i64`: adds alone would take 2^22 threads between look and addition to get there
+    /// from 2^62 by steps of 2^40, but a put or an update stores in one step what it likes. After a
+    /// put of `i64::MAX` in between, the addition would wrap, and every thread see it
+    /// (`loom_add_beside_put_of_the_most`).
+    #[inline(always)]
     fn add_atomically(record: Record, delta: i64) -> Option<i64> {
         let word = record.fixed_value();
         // Acquire: pairs with the Release of the last writer.

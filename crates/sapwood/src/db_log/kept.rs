@@ -43,6 +43,11 @@ impl Kept {
         Kept { place: Place::ReadOnly(Arc::clone(directory)), keys }
     }
 
+    /// Whether changes are kept in memory alone.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        matches!(self.place, Place::Memory)
+    }
+
     /// Runs a change if it can be kept, and waits until it is as the durability wants. `shared` is held
     /// while it is made.
     #[inline]

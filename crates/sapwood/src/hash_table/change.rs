@@ -22,8 +22,19 @@ impl HashTable {
     /// assert_eq!(table.get(b"k")?.as_deref(), Some(&b"new"[..]));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
+    #[inline(always)]
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.change_key(key.as_ref(), || self.named(self.log().put(key.as_ref(), value.as_ref())))
+        let (key, value) = (key.as_ref(), value.as_ref());
+        match self.change_at_once(|log| log.put_at_once(key, value).then_some(())) {
+            Some(()) => Ok(()),
+            None => self.put_otherwise(key, value),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_otherwise(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.change_key(key, || self.named(self.log().put_otherwise(key, value)))
     }
 
     /// Puts a value unless the key is there; true if it did.
@@ -81,16 +92,31 @@ impl HashTable {
     /// assert_eq!(hits, Some(2));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
+    #[inline(always)]
     pub fn update<R>(
         &self,
         key: impl AsRef<[u8]>,
         mut change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
         let table = &self.shared.name;
-        let change = |value: &mut sapwood_hashlog::ValueMut<'_>| {
+        let mut change = |value: &mut sapwood_hashlog::ValueMut<'_>| {
             change(&mut ValueMut::of_hash(value, table))
         };
-        self.change_key(key.as_ref(), || self.named(self.log().update(key.as_ref(), change)))
+        let key = key.as_ref();
+        match self.change_at_once(|log| log.update_at_once(key, &mut change)) {
+            Some(answer) => Ok(Some(answer)),
+            None => self.update_otherwise(key, change),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn update_otherwise<R>(
+        &self,
+        key: &[u8],
+        change: impl FnMut(&mut sapwood_hashlog::ValueMut<'_>) -> R,
+    ) -> Result<Option<R>> {
+        self.change_key(key, || self.named(self.log().update_otherwise(key, change)))
     }
 
     /// Puts `value` if the key is not there, or changes the value that is, with one search. The
@@ -166,8 +192,19 @@ impl HashTable {
     /// assert_eq!(hits.get_counter(b"/index.html")?, Some(42));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
+    #[inline(always)]
     pub fn add(&self, key: impl AsRef<[u8]>, delta: i64) -> Result<i64> {
-        self.change_key(key.as_ref(), || self.named(self.log().add(key.as_ref(), delta)))
+        let key = key.as_ref();
+        match self.change_at_once(|log| log.add_at_once(key, delta)) {
+            Some(sum) => Ok(sum),
+            None => self.add_otherwise(key, delta),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_otherwise(&self, key: &[u8], delta: i64) -> Result<i64> {
+        self.change_key(key, || self.named(self.log().add_otherwise(key, delta)))
     }
 
     /// Puts the entries, those of one key in order, each as by [`put`](Self::put): faster than
