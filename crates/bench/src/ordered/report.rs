@@ -39,9 +39,10 @@ pub(crate) fn print_json(out: &mut dyn Write, figures: &Figures) -> io::Result<(
         writeln!(out, "{line}")?;
     }
     for (engine, settled) in &figures.settled {
+        let scans = settled.scans as f64;
+        let mut line = labels.line("settling-scans", 1, engine, "scans", [scans; 3], 1);
         let moved = settled.moved_bytes as f64 / figures.entries as f64;
-        let mut line =
-            labels.line("settling-scans", 1, engine, "B/entry moved", [moved; 3], settled.scans);
+        line["moved_bytes_per_entry"] = json!(moved);
         if let Some(accounted) = settled.accounted {
             line["accounted_bytes_per_entry"] =
                 json!(accounted.used_bytes as f64 / figures.entries as f64);
