@@ -19,7 +19,7 @@ use sapwood_mem::OutOfMemory;
 use sapwood_mem::reclaim::Guard;
 
 use crate::chunk::{CLUSTERED_BYTES_MAX, Chunk};
-use crate::compact::{Progress, State};
+use crate::compact::{Progress, State, Usage};
 use crate::held::holds_any;
 use crate::map::ChunkMap;
 
@@ -108,10 +108,10 @@ impl ChunkMap {
     fn cluster_beside_others(&self, low: &[u8]) {
         let Ok(mut state) = self.compaction.state.try_lock() else { return };
         // What is left of a budget is for entries, and holes take those of one size alone.
-        let room_bytes = self.tree.arena.room_bytes() as u64;
-        let has_room =
-            state.cursor.is_some() || room_bytes >= self.usage().live_bytes / BUDGET_SHARE;
-        if !has_room || matches!(self.cluster(&mut state, low), Clustered::NoRoom) {
+        let left_bytes = self.tree.arena.room_bytes() as u64;
+        let is_left =
+            state.cursor.is_some() || left_bytes >= self.usage().live_bytes / BUDGET_SHARE;
+        if !is_left || matches!(self.cluster(&mut state, low), Clustered::NoRoom) {
             // Not at each walk, in vain.
             let guard = self.tree.reclaimer.pin();
             self.tree.leaf(&guard, low).chunk.note_clustered();
@@ -122,24 +122,29 @@ impl ChunkMap {
 
     /// Moves the records of the chunk that begins with `low` together, or takes steps of a pass that makes room.
     fn cluster(&self, state: &mut State, low: &[u8]) -> Clustered {
-        if state.cursor.is_none() && !self.has_room(state) {
-            return Clustered::NoRoom;
-        }
-        if state.cursor.is_none() && !self.may_leave_holes(state) {
-            self.flush_what_is_left();
-            if !self.may_leave_holes(state) {
-                if self.tree.arena.begin_drain_spans(self.hole_bytes_most() / 2) {
+        let arena = &self.tree.arena;
+        if state.cursor.is_none() {
+            let mut usage = self.usage();
+            if !self.has_room(state, &usage) {
+                return Clustered::NoRoom;
+            }
+            if !self.may_leave_holes(state, &usage) {
+                self.flush_what_is_left();
+                usage = self.usage();
+            }
+            if !self.may_leave_holes(state, &usage) {
+                if arena.begin_drain_spans(self.hole_bytes_most(&usage) / 2) {
                     (state.cursor, state.is_of_spans) = (Some(Vec::new()), true);
                 } else {
                     // They are there for other reasons, and no pass would fill them.
-                    state.hole_bytes = Some(self.usage().hole_bytes());
+                    state.hole_bytes = Some(usage.hole_bytes());
                 }
             }
-        }
-        if state.cursor.is_none() {
-            let moved = self.move_together(low);
-            self.tree.arena.trim_to(self.hole_bytes_most() / 2);
-            return moved.map_or(Clustered::NoRoom, Clustered::Done);
+            if state.cursor.is_none() {
+                let moved = self.move_together(low);
+                arena.trim_to(self.hole_bytes_most(&usage) / 2);
+                return moved.map_or(Clustered::NoRoom, Clustered::Done);
+            }
         }
         for _ in 0..PASS_STEPS {
             if self.step(state) == Progress::Done {
@@ -152,29 +157,24 @@ impl ChunkMap {
 
     /// Whether there is memory for a chunk, and moves have left holes in moderation, whatever passes could do about it:
     /// of many sizes each has some.
-    fn has_room(&self, state: &mut State) -> bool {
-        let usage = self.usage();
-        let hole_bytes = usage.hole_bytes();
-        let first_bytes = state.first_hole_bytes.map_or(hole_bytes, |first| first.min(hole_bytes));
-        state.first_hole_bytes = Some(first_bytes);
+    fn has_room(&self, state: &mut State, usage: &Usage) -> bool {
+        let more_bytes = beyond_least(&mut state.first_hole_bytes, usage.hole_bytes());
         let blocks_bytes = 2 * self.options.block_bytes as u64;
-        self.tree.arena.room_bytes() as u64 > self.hole_bytes_most()
-            && hole_bytes - first_bytes <= usage.live_bytes / HOLES_SHARE_MOST + blocks_bytes
+        self.tree.arena.room_bytes() as u64 > self.hole_bytes_most(usage)
+            && more_bytes <= usage.live_bytes / HOLES_SHARE_MOST + blocks_bytes
     }
 
     /// Bytes of holes that moves may leave before a pass fills them.
-    fn hole_bytes_most(&self) -> u64 {
-        let live_bytes = self.usage().live_bytes;
+    fn hole_bytes_most(&self, usage: &Usage) -> u64 {
         // Beside the chunk in hand, which a few blocks hold.
-        live_bytes / HOLES_SHARE + (2 * self.options.block_bytes as u64).min(live_bytes / 64)
+        let blocks_bytes = (2 * self.options.block_bytes as u64).min(usage.live_bytes / 64);
+        usage.live_bytes / HOLES_SHARE + blocks_bytes
     }
 
     /// Whether holes have become few since the last pass.
-    fn may_leave_holes(&self, state: &mut State) -> bool {
-        let hole_bytes = self.usage().hole_bytes();
-        let least_bytes = state.hole_bytes.map_or(hole_bytes, |least| least.min(hole_bytes));
-        state.hole_bytes = Some(least_bytes);
-        hole_bytes - least_bytes <= self.hole_bytes_most()
+    fn may_leave_holes(&self, state: &mut State, usage: &Usage) -> bool {
+        let more_bytes = beyond_least(&mut state.hole_bytes, usage.hole_bytes());
+        more_bytes <= self.hole_bytes_most(usage)
     }
 
     /// Moves the records of the chunk that begins with `low` together; answers where the next one begins.
@@ -204,4 +204,11 @@ impl ChunkMap {
         }
         Ok(Some(from))
     }
+}
+
+/// How much more this is than the least that was seen, which it may be itself.
+fn beyond_least(least: &mut Option<u64>, now: u64) -> u64 {
+    let known = least.map_or(now, |least| least.min(now));
+    *least = Some(known);
+    now - known
 }

@@ -306,6 +306,7 @@ impl ChunkMap {
             // It would give no block back.
             state.cursor = None;
             state.passes += 1;
+            self.tree.arena.end_drain();
         }
         let in_vain = state.trimmed.is_some_and(|trimmed| usage.is_close_to(&trimmed));
         let gain_bytes = gain_bytes(usage.reserved_bytes);

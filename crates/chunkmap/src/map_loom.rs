@@ -700,6 +700,18 @@ fn loom_move_write_inside_a_closure() {
     });
 }
 
+/// As `model`, of a check that answers how many bytes were moved: some, at one interleaving at least.
+fn model_that_moves(check: impl Fn() -> u64 + Sync + Send + 'static) {
+    let moved = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let seen = Arc::clone(&moved);
+    model(move || {
+        if check() > 0 {
+            seen.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    assert!(moved.load(std::sync::atomic::Ordering::Relaxed), "no interleaving moves them");
+}
+
 /// Two entries of one chunk, and records in another order than their keys; the next scan moves them together.
 fn scattered_map() -> Arc<ChunkMap> {
     let map = small_map();
@@ -729,8 +741,7 @@ fn entries(map: &ChunkMap) -> Vec<(u8, u8)> {
 /// A scan that moves the records of a chunk together shows each of them once and whole, and no update is lost.
 #[test]
 fn loom_cluster_update() {
-    static MOVED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
-    model(|| {
+    model_that_moves(|| {
         let map = scattered_map();
         let other = spawn(&map, |map| {
             let seen = entries(map);
@@ -739,12 +750,10 @@ fn loom_cluster_update() {
         map.update(b"b", |value| value.fill(2)).expect("memory").expect("it is there");
         other.join().expect("no panic");
         // Not where the update has put a copy behind the other record.
-        if map.stats().moved_bytes > 0 {
-            MOVED.store(true, std::sync::atomic::Ordering::Relaxed);
-        }
+        let moved_bytes = map.stats().moved_bytes;
         assert_eq!(entries(&map), [(b'a', 1), (b'b', 2)]);
+        moved_bytes
     });
-    assert!(MOVED.load(std::sync::atomic::Ordering::Relaxed), "the scan moves them");
 }
 
 /// Two scans that come to move the same records.
@@ -762,8 +771,7 @@ fn loom_cluster_cluster() {
 /// What is removed while its chunk is moved together stays removed.
 #[test]
 fn loom_cluster_remove() {
-    static MOVED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
-    model(|| {
+    model_that_moves(|| {
         let map = scattered_map();
         let other = spawn(&map, |map| {
             let seen = entries(map);
@@ -772,13 +780,11 @@ fn loom_cluster_remove() {
         assert_eq!(map.remove(b"a"), Ok(true));
         other.join().expect("no panic");
         // Not where the record had gone before the scan came to its end.
-        if map.stats().moved_bytes > 0 {
-            MOVED.store(true, std::sync::atomic::Ordering::Relaxed);
-        }
+        let moved_bytes = map.stats().moved_bytes;
         assert_eq!(entries(&map), [(b'b', 1)]);
         assert_eq!(map.len(), 1);
+        moved_bytes
     });
-    assert!(MOVED.load(std::sync::atomic::Ordering::Relaxed), "the scan moves them");
 }
 
 /// What a journal heard of a key last.

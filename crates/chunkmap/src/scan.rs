@@ -7,7 +7,7 @@ use sapwood_engine::KeyRange;
 use sapwood_mem::reclaim::{Epoch, Guard};
 
 use crate::Direction;
-use crate::chunk::RECORD_LINES;
+use crate::chunk::{RECORD_LINES, Wanted};
 use crate::cursor::{ChunkCursor, KeyBounds, Visit};
 use crate::error::Result;
 use crate::map::ChunkMap;
@@ -56,7 +56,7 @@ impl ChunkMap {
     ) -> Result<ControlFlow<B>> {
         let bounds = key_bounds(&bounds);
         let guard = self.tree.reclaimer.pin();
-        self.walk(&guard, bounds, direction, RECORD_LINES, |guard, mut seen, place| {
+        self.walk(&guard, bounds, direction, Wanted::Record, |guard, mut seen, place| {
             let epoch = guard.epoch();
             loop {
                 let lock = match seen {
@@ -114,7 +114,7 @@ impl ChunkMap {
         // Keys never change, so that a mark will do for a count of readers. Inside of a closure
         // that is shown a key so, keys are copied.
         let (marker, mut copy) = (guard.marker(), Vec::new());
-        self.walk(&guard, bounds, direction, KEY_LINES, |guard, seen, place| {
+        self.walk(&guard, bounds, direction, Wanted::Key, |guard, seen, place| {
             let epoch = guard.epoch();
             let record = match seen {
                 Visit::Gone => return Ok(Step::On),
@@ -150,10 +150,13 @@ impl ChunkMap {
         guard: &Guard,
         bounds: KeyBounds<'_>,
         direction: Direction,
-        prefetch_lines: usize,
+        wanted: Wanted,
         mut each: impl FnMut(&Guard, Visit<'_>, &mut Place) -> Result<Step<B>>,
     ) -> Result<ControlFlow<B>> {
-        let reads_values = prefetch_lines > KEY_LINES;
+        let (prefetch_lines, reads_values) = match wanted {
+            Wanted::Key => (KEY_LINES, false),
+            Wanted::Record => (RECORD_LINES, true),
+        };
         if bounds.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
