@@ -180,29 +180,6 @@ fn iterators_move_records_and_short_scans_do_not() {
     });
 }
 
-/// Scans may stop while a pass makes room for them: `trim` gives back as much as without.
-#[test]
-fn trim_ends_what_scans_have_begun() {
-    case!().once(|| {
-        for scans in 0..12 {
-            let map = map(CONFIGURATIONS[3]);
-            load(&map, 0..40_000, hundred);
-            for index in (0..40_000).filter(|index| index % 5 < 2) {
-                map.remove(&key(index)).unwrap();
-            }
-            (0..scans).for_each(|_| _ = scan(&map, Direction::Ascending));
-            map.trim();
-            let fresh = crate::adapter::map(CONFIGURATIONS[3]);
-            let left = (0..40_000).filter(|index| index % 5 >= 2);
-            left.for_each(|index| load(&fresh, index..index + 1, hundred));
-            let (trimmed, wanted) = (reserved(&map), reserved(&fresh));
-            let told = format!("after {scans} scans {trimmed} bytes, {wanted} wanted");
-            assert!(trimmed <= wanted * 9 / 8 + (64 << 10), "{told}");
-            map.check().unwrap();
-        }
-    });
-}
-
 /// A table that scans have moved together takes in as much as another one, of whatever size.
 #[test]
 fn near_a_budget_no_entry_is_refused_because_of_scans() {
