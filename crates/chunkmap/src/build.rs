@@ -8,8 +8,8 @@ use crate::abbreviation::{abbreviate_foreign, common_prefix_len};
 use crate::chunk::Gathered;
 use crate::inner::Child;
 use crate::layout::{
-    ChunkHead, ChunkLayout, FINGERPRINTS_PER_WORD, GROUP_ENTRIES, InnerHead, InnerLayout,
-    KIND_CHUNK, KIND_INNER, TOMBSTONE, UNBOUNDED,
+    ChunkHead, ChunkLayout, EXACT, FINGERPRINTS_PER_WORD, GROUP_ENTRIES, InnerHead, InnerLayout,
+    KIND_CHUNK, KIND_INNER, PREFIX_BY_BOUNDS, TOMBSTONE, UNBOUNDED,
 };
 use crate::record::Record;
 use crate::shape::{SPAN_MAX, Shape, pick_varying};
@@ -22,7 +22,7 @@ pub(crate) struct ChunkPlan<'a> {
     /// In key order (I-SORTED).
     pub(crate) entries: &'a [Gathered],
     /// The shape that the entries' abbreviations were made with, if all were made
-    /// with the same.
+    /// with the same. If it is exact, it is so of all entries.
     pub(crate) abbreviated_with: Option<Shape<'a>>,
 }
 
@@ -58,28 +58,42 @@ pub(crate) unsafe fn write_chunk(
         (None, [first, .., last]) => {
             let prefix = &key(first)[..common_prefix_len(key(first), key(last))];
             match pick_varying(plan.entries.iter().map(key), prefix.len(), &mut template) {
-                Some((picks, span)) => Shape { prefix, picks, template: &template[..span] },
+                Some((picks, span)) => {
+                    Shape { prefix, picks, template: &template[..span], tail: None }
+                }
                 None => Shape::plain(prefix),
             }
         }
         (None, _) => Shape::plain(implied),
     };
 
+    let mut tail = [0; SPAN_MAX];
+    let exact = match kept {
+        Some(_) => None,
+        None => shape.exact_of(plan.entries.iter().map(key), &mut tail),
+    };
+    let shape = exact.unwrap_or(shape);
+
     let (low_bytes, high_bytes) = (plan.low.unwrap_or_default(), plan.high.unwrap_or_default());
     let layout = ChunkLayout::new(plan.entries.len(), plan.delta_cap, shape.template.len());
-    let bytes = layout.bytes + low_bytes.len() + high_bytes.len() + shape.prefix.len();
+    let tail = shape.tail.unwrap_or_default();
+    let behind = [low_bytes, high_bytes, shape.prefix, tail];
+    let bytes = layout.bytes + behind.iter().map(|part| part.len()).sum::<usize>();
     // Whole cache lines start on one.
     let slice = arena.alloc(bytes.next_multiple_of(64))?;
     let base = arena.ptr(slice);
+    let is_implied = if implied.starts_with(shape.prefix) { PREFIX_BY_BOUNDS } else { 0 };
+    let is_exact = if shape.tail.is_some() { EXACT } else { 0 };
     let bound_len = |bound: Option<&[u8]>| bound.map_or(UNBOUNDED, |bytes| bytes.len() as u32);
     // SAFETY: the slice is ours alone and holds everything the layout says.
     unsafe {
         let head = base.cast::<ChunkHead>();
         (&raw mut (*head).kind).write(KIND_CHUNK);
-        (&raw mut (*head).prefix_by_bounds).write(u8::from(implied.starts_with(shape.prefix)));
+        (&raw mut (*head).flags).write(is_implied | is_exact);
         (&raw mut (*head).span).write(shape.template.len() as u16);
         (&raw mut (*head).sorted_len).write(plan.entries.len() as u32);
-        (&raw mut (*head).delta_cap).write(plan.delta_cap as u32);
+        (&raw mut (*head).delta_cap).write(plan.delta_cap as u16);
+        (&raw mut (*head).tail_len).write(tail.len() as u16);
         (&raw mut (*head).prefix_len).write(shape.prefix.len() as u32);
         (&raw mut (*head).low_len).write(bound_len(plan.low));
         (&raw mut (*head).high_len).write(bound_len(plan.high));
@@ -112,7 +126,7 @@ pub(crate) unsafe fn write_chunk(
         base.add(layout.template)
             .copy_from_nonoverlapping(shape.template.as_ptr(), shape.template.len());
         let mut end = base.add(layout.bytes);
-        for part in [low_bytes, high_bytes, shape.prefix] {
+        for part in behind {
             end.copy_from_nonoverlapping(part.as_ptr(), part.len());
             end = end.add(part.len());
         }

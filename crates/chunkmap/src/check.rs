@@ -143,10 +143,16 @@ impl ChunkMap {
         ensure!(abbreviations.is_sorted(), "I-SORTED: abbreviations descend");
         for (abbreviation, word) in abbreviations.iter().zip(&words) {
             if let EntryState::Record(slice) = EntryState::of(*word) {
-                let wanted = chunk.abbreviate(chunk.record(slice).key());
+                let key = chunk.record(slice).key();
+                let wanted = chunk.abbreviate(key);
                 ensure!(
                     *abbreviation == wanted,
                     "an abbreviation is {abbreviation:x} and should be {wanted:x}"
+                );
+                ensure!(
+                    !chunk.is_exact()
+                        || key.starts_with(chunk.prefix()) && chunk.shape().gives(key, wanted),
+                    "I-EXACT: {key:?} does not follow from its abbreviation"
                 );
             }
         }

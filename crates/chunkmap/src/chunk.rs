@@ -23,6 +23,7 @@
 //! - I-FROZEN: after a rebalance froze every word, none of them changes, unless the
 //!   rebalance gives up and thaws them all.
 //! - I-SORTED: live sorted entries are in key order, and abbreviations do not descend.
+//! - I-EXACT: the shape of an exact chunk gives its sorted keys from their abbreviations.
 //! - I-BOUNDS: every key of a chunk is at least its low bound and below its high bound.
 
 use std::cmp::Ordering as KeyOrder;
@@ -35,8 +36,8 @@ use sapwood_mem::{Arena, SliceRef};
 
 use crate::abbreviation::lower_bound;
 use crate::layout::{
-    ChunkHead, ChunkLayout, EntryState, FINGERPRINTS_PER_WORD, FROZEN, GROUP_BYTES, GROUP_ENTRIES,
-    KIND_CHUNK, TOMBSTONE, UNBOUNDED,
+    ChunkHead, ChunkLayout, EXACT, EntryState, FINGERPRINTS_PER_WORD, FROZEN, GROUP_BYTES,
+    GROUP_ENTRIES, INEXACT_CAME, KIND_CHUNK, PREFIX_BY_BOUNDS, TOMBSTONE, UNBOUNDED,
 };
 use crate::record::Record;
 use crate::shape::Shape;
@@ -56,6 +57,9 @@ pub(crate) struct Chunk<'g> {
 /// Lines of a record to ask for before its key is compared: some 1,200 bytes; what
 /// is longer, the processor's own prefetcher continues.
 pub(crate) const RECORD_LINES: usize = 20;
+
+/// Lines to ask for where keys alone are read.
+pub(crate) const KEY_LINES: usize = 2;
 
 /// The walk over a chunk that looks at how its records lie ...
 const WALKS_LOOK: usize = 2;
@@ -187,9 +191,18 @@ impl<'g> Chunk<'g> {
     }
 
     pub(crate) fn prefix(&self) -> &'g [u8] {
+        self.bytes(self.bounds_len(), self.head().prefix_len as usize)
+    }
+
+    fn bounds_len(&self) -> usize {
         let bounds = [self.head().low_len, self.head().high_len];
-        let offset = bounds.iter().filter(|len| **len != UNBOUNDED).map(|len| *len as usize).sum();
-        self.bytes(offset, self.head().prefix_len as usize)
+        bounds.iter().filter(|len| **len != UNBOUNDED).map(|len| *len as usize).sum()
+    }
+
+    /// The tail of an exact shape.
+    fn tail(&self) -> Option<&'g [u8]> {
+        let (prefix_len, len) = (self.head().prefix_len as usize, self.head().tail_len as usize);
+        self.is_exact().then(|| self.bytes(self.bounds_len() + prefix_len, len))
     }
 
     /// The bytes of keys that the abbreviations are made of.
@@ -201,13 +214,41 @@ impl<'g> Chunk<'g> {
             let base = self.base.add(self.layout.template);
             std::slice::from_raw_parts(base, head.span as usize)
         };
-        Shape { prefix: self.prefix(), picks: head.picks, template }
+        Shape { prefix: self.prefix(), picks: head.picks, template, tail: self.tail() }
+    }
+
+    /// Whether the shape is exact of the sorted keys.
+    #[inline]
+    pub(crate) fn is_exact(&self) -> bool {
+        self.head().flags & EXACT != 0
+    }
+
+    /// The shape, and whether it is exact of all keys, those of the delta and `more` among them; of a frozen chunk.
+    /// None where there are no sorted keys that it would suit.
+    pub(crate) fn shape_of_all<'k>(
+        &self,
+        mut more: impl Iterator<Item = (&'k [u8], u64)>,
+    ) -> Option<Shape<'g>> {
+        let shape = self.shape();
+        // Acquire: pairs with the Release in `append`.
+        let came = self.head().tombstones.load(Ordering::Acquire) & INEXACT_CAME != 0;
+        let is_exact =
+            !came && more.all(|(key, abbreviation)| self.gives(&shape, key, abbreviation));
+        let tail = shape.tail.filter(|_| is_exact);
+        (self.sorted_len > 0).then_some(Shape { tail, ..shape })
+    }
+
+    /// Whether the shape is exact of a key that is routed to this chunk.
+    fn gives(&self, shape: &Shape<'_>, key: &[u8], abbreviation: u64) -> bool {
+        // I-BOUNDS: a key that is routed here has a prefix that the bounds imply.
+        let has_prefix = self.head().flags & PREFIX_BY_BOUNDS != 0 || key.starts_with(shape.prefix);
+        has_prefix && shape.gives(key, abbreviation)
     }
 
     /// The key's abbreviation in this chunk.
     #[inline]
     pub(crate) fn abbreviate(&self, key: &[u8]) -> u64 {
-        if self.head().prefix_by_bounds != 0 {
+        if self.head().flags & PREFIX_BY_BOUNDS != 0 {
             // I-BOUNDS: a key that is routed here has the prefix.
             return self.shape().abbreviate_own(key);
         }
@@ -514,6 +555,12 @@ impl<'g> Chunk<'g> {
     /// Linearization point of an insert: the successful exchange.
     pub(crate) fn append(&self, end: usize, key: &[u8], slice: SliceRef) -> Append {
         debug_assert!(self.covers(key), "I-BOUNDS");
+        let abbreviation = self.abbreviate(key);
+        if self.is_exact() && !self.gives(&self.shape(), key, abbreviation) {
+            // INVARIANT: I-EXACT: known before the key is in a chunk that freezes. Release: pairs with the Acquire
+            // in `shape_of_all`.
+            self.head().tombstones.fetch_or(INEXACT_CAME, Ordering::Release);
+        }
         let mut at = end;
         loop {
             let Some(word) = self.delta_words().get(at) else {
@@ -534,7 +581,6 @@ impl<'g> Chunk<'g> {
                 },
             }
         }
-        let abbreviation = self.abbreviate(key);
         // Relaxed: a hint; a search that sees zero reads the key.
         self.delta_abbreviations()[at].store(abbreviation, Ordering::Relaxed);
         let shift = at % FINGERPRINTS_PER_WORD * 8;
@@ -547,7 +593,8 @@ impl<'g> Chunk<'g> {
     /// Counts a tombstone; true if a rebalance pays: half of the sorted part is
     /// gone, or nothing is left at all.
     pub(crate) fn count_tombstone(&self) -> bool {
-        let count = self.head().tombstones.fetch_add(1, Ordering::Relaxed) as usize + 1;
+        let before = self.head().tombstones.fetch_add(1, Ordering::Relaxed) & !INEXACT_CAME;
+        let count = before as usize + 1;
         let worth = (self.sorted_len / 2).max(self.delta_cap / 4);
         count >= worth || count >= self.sorted_len && count == self.sorted_len + self.delta_len()
     }

@@ -44,6 +44,16 @@ enum Clustered {
     NoRoom,
 }
 
+/// What became of a map.
+enum Swept {
+    /// Its records lie together.
+    Whole,
+    /// A pass has scattered some of it again on the way.
+    Anew,
+    /// There were too many holes, or too little memory under the budget.
+    NoRoom,
+}
+
 impl ChunkMap {
     /// Moves the records of neighbouring keys together, all over the map, so that scans find them one behind the
     /// other.
@@ -67,8 +77,11 @@ impl ChunkMap {
     /// ```
     pub fn compact(&self) {
         for _ in 0..SWEEPS {
-            if !self.sweep() {
-                break;
+            match self.sweep() {
+                Swept::Whole => break,
+                Swept::Anew => {}
+                Swept::NoRoom if self.fill_holes() => {}
+                Swept::NoRoom => break,
             }
         }
         self.flush_what_is_left();
@@ -76,21 +89,38 @@ impl ChunkMap {
         self.tree.arena.trim();
     }
 
-    /// Goes over the map once; true if a pass has scattered some of it again on the way.
-    fn sweep(&self) -> bool {
-        let (mut from, mut has_passed) = (Some(Vec::new()), false);
+    /// Goes over the map once.
+    fn sweep(&self) -> Swept {
+        let (mut from, mut swept) = (Some(Vec::new()), Swept::Whole);
         while let Some(key) = from.take() {
             let mut state = self.compaction.lock();
             match self.cluster(&mut state, &key) {
                 Clustered::Done(next) => from = next,
                 Clustered::NotYet => {
-                    has_passed = true;
+                    swept = Swept::Anew;
                     from = Some(key);
                 }
-                Clustered::NoRoom => return false,
+                Clustered::NoRoom => return Swept::NoRoom,
             }
         }
-        has_passed
+        swept
+    }
+
+    /// Ends rows, and fills holes by a pass, however few there are; false if none could be filled.
+    fn fill_holes(&self) -> bool {
+        let mut state = self.compaction.lock();
+        self.flush_what_is_left();
+        self.tree.arena.end_rows();
+        let before = self.usage();
+        if state.cursor.is_none() {
+            if !self.tree.arena.begin_drain_spans(self.hole_bytes_most(&before) / 2) {
+                return false;
+            }
+            (state.cursor, state.is_of_spans) = (Some(Vec::new()), true);
+        }
+        while !matches!(self.step(&mut state), Progress::Done) {}
+        self.finish(&mut state);
+        self.usage().hole_bytes() < before.hole_bytes()
     }
 
     /// Counts a walk over the whole chunk, which the guard protects, and moves its records together when it is time.

@@ -90,12 +90,15 @@ struct DeltaEntry {
     at: usize,
 }
 
-/// Entries whose records are asked for before they are visited: enough to cover a
-/// load from memory with the work on those in hand. A power of two.
-const AHEAD: usize = 8;
+/// Where an entry of a chunk lies.
+#[derive(Clone, Copy)]
+pub(crate) enum At {
+    Sorted(usize),
+    Delta { at: usize, abbreviation: u64 },
+}
 
-/// Walks the entries of one chunk that lie within bounds.
-pub(crate) struct ChunkCursor<'g> {
+/// The entries of a chunk that lie within bounds: the sorted part, merged with the delta as it was.
+pub(crate) struct Merge<'g> {
     chunk: Chunk<'g>,
     direction: Direction,
     /// Sorted entries not yet merged.
@@ -103,6 +106,93 @@ pub(crate) struct ChunkCursor<'g> {
     /// Delta entries not yet merged lie in `delta[delta_range]`, in key order.
     delta: [DeltaEntry; DELTA_ENTRIES_MAX],
     delta_range: std::ops::Range<usize>,
+}
+
+impl<'g> Merge<'g> {
+    pub(crate) fn new(chunk: Chunk<'g>, bounds: KeyBounds<'_>, direction: Direction) -> Merge<'g> {
+        let inside = Inside::of(&chunk, bounds);
+        let nothing =
+            Gathered { abbreviation: 0, slice: SliceRef::from_word(1).expect("not zero") };
+        let mut delta = [DeltaEntry { entry: nothing, at: 0 }; DELTA_ENTRIES_MAX];
+        let mut delta_len = 0;
+        for (at, entry) in chunk.delta_entries_where(|abbreviation| inside.may_have(abbreviation)) {
+            if !inside.contains(&chunk, &entry) {
+                continue;
+            }
+            delta[delta_len] = DeltaEntry { entry, at };
+            delta_len += 1;
+        }
+        // Equal keys: all but one are dead, in any order.
+        delta[..delta_len].sort_unstable_by(|a, b| chunk.compare(&a.entry, &b.entry));
+        let sorted = inside.sorted(&chunk);
+        Merge { chunk, direction, sorted, delta, delta_range: 0..delta_len }
+    }
+
+    pub(crate) fn chunk(&self) -> &Chunk<'g> {
+        &self.chunk
+    }
+
+    /// Slices of the delta's entries that are not yet merged, as they were.
+    pub(crate) fn delta_slices(&self) -> impl Iterator<Item = SliceRef> {
+        self.delta[self.delta_range.clone()].iter().map(|delta| delta.entry.slice)
+    }
+
+    /// The next entry.
+    #[inline(always)]
+    pub(crate) fn next(&mut self) -> Option<At> {
+        let (sorted_at, delta_at) = match self.direction {
+            Direction::Ascending => (self.sorted.start, self.delta_range.start),
+            Direction::Descending => {
+                (self.sorted.end.wrapping_sub(1), self.delta_range.end.wrapping_sub(1))
+            }
+        };
+        let delta =
+            (!self.delta_range.is_empty()).then(|| &self.delta[delta_at % self.delta.len()]);
+        if self.sorted_is_next(sorted_at, delta)? {
+            match self.direction {
+                Direction::Ascending => self.sorted.start += 1,
+                Direction::Descending => self.sorted.end -= 1,
+            }
+            return Some(At::Sorted(sorted_at));
+        }
+        let DeltaEntry { entry, at } = *delta?;
+        match self.direction {
+            Direction::Ascending => self.delta_range.start += 1,
+            Direction::Descending => self.delta_range.end -= 1,
+        }
+        Some(At::Delta { at, abbreviation: entry.abbreviation })
+    }
+
+    /// Whether the next entry comes from the sorted part, at `at`; `None` at the end.
+    #[inline]
+    fn sorted_is_next(&self, at: usize, delta: Option<&DeltaEntry>) -> Option<bool> {
+        let Some(delta) = delta else { return (!self.sorted.is_empty()).then_some(true) };
+        if self.sorted.is_empty() {
+            return Some(false);
+        }
+        let first = match self.direction {
+            Direction::Ascending => KeyOrder::Less,
+            Direction::Descending => KeyOrder::Greater,
+        };
+        let abbreviation = self.chunk.sorted_abbreviation(at);
+        if abbreviation != delta.entry.abbreviation {
+            return Some(abbreviation.cmp(&delta.entry.abbreviation) == first);
+        }
+        // Acquire: pairs with the CAS in `swap` that published the record.
+        let word = self.chunk.sorted_word(at).load(Ordering::Acquire);
+        let EntryState::Record(slice) = EntryState::of(word) else { return Some(true) };
+        let sorted = Gathered { abbreviation, slice };
+        Some(self.chunk.compare(&sorted, &delta.entry) == first)
+    }
+}
+
+/// Entries whose records are asked for before they are visited: enough to cover a
+/// load from memory with the work on those in hand. A power of two.
+const AHEAD: usize = 8;
+
+/// Walks the records of one chunk that lie within bounds.
+pub(crate) struct ChunkCursor<'g> {
+    merge: Merge<'g>,
     /// Entries merged and asked for, but not yet visited: a ring.
     ahead: [Option<NonNull<RawAtomicU64>>; AHEAD],
     visited: usize,
@@ -130,26 +220,8 @@ impl<'g> ChunkCursor<'g> {
         direction: Direction,
         prefetch_lines: usize,
     ) -> ChunkCursor<'g> {
-        let inside = Inside::of(&chunk, bounds);
-        let nothing =
-            Gathered { abbreviation: 0, slice: SliceRef::from_word(1).expect("not zero") };
-        let mut delta = [DeltaEntry { entry: nothing, at: 0 }; DELTA_ENTRIES_MAX];
-        let mut delta_len = 0;
-        for (at, entry) in chunk.delta_entries_where(|abbreviation| inside.may_have(abbreviation)) {
-            if !inside.contains(&chunk, &entry) {
-                continue;
-            }
-            delta[delta_len] = DeltaEntry { entry, at };
-            delta_len += 1;
-        }
-        // Equal keys: all but one are dead, in any order.
-        delta[..delta_len].sort_unstable_by(|a, b| chunk.compare(&a.entry, &b.entry));
         let mut cursor = ChunkCursor {
-            chunk,
-            direction,
-            sorted: inside.sorted(&chunk),
-            delta,
-            delta_range: 0..delta_len,
+            merge: Merge::new(chunk, bounds, direction),
             ahead: [None; AHEAD],
             visited: 0,
             previous: None,
@@ -162,7 +234,7 @@ impl<'g> ChunkCursor<'g> {
     }
 
     pub(crate) fn chunk(&self) -> &Chunk<'g> {
-        &self.chunk
+        self.merge.chunk()
     }
 
     /// The contents of the next entry that is not gone.
@@ -175,7 +247,7 @@ impl<'g> ChunkCursor<'g> {
     pub(crate) fn next(&mut self) -> Option<Visit<'g>> {
         loop {
             let word = self.next_word()?;
-            let (visit, _) = look(&self.chunk, word);
+            let (visit, _) = look(self.chunk(), word);
             let (record, moved) = match visit {
                 Visit::Gone => continue,
                 Visit::Record(record) => (record, false),
@@ -205,59 +277,19 @@ impl<'g> ChunkCursor<'g> {
     /// Merges one entry more, and asks for its record.
     #[inline(always)]
     fn merge_next(&mut self) -> Option<&'g RawAtomicU64> {
-        let (sorted_at, delta_at) = match self.direction {
-            Direction::Ascending => (self.sorted.start, self.delta_range.start),
-            Direction::Descending => {
-                (self.sorted.end.wrapping_sub(1), self.delta_range.end.wrapping_sub(1))
-            }
-        };
-        let delta =
-            (!self.delta_range.is_empty()).then(|| &self.delta[delta_at % self.delta.len()]);
-        let word = if self.sorted_is_next(sorted_at, delta)? {
-            match self.direction {
-                Direction::Ascending => self.sorted.start += 1,
-                Direction::Descending => self.sorted.end -= 1,
-            }
-            self.chunk.sorted_word(sorted_at)
-        } else {
-            let at = delta?.at;
-            match self.direction {
-                Direction::Ascending => self.delta_range.start += 1,
-                Direction::Descending => self.delta_range.end -= 1,
-            }
-            &self.chunk.delta_words()[at]
+        let at = self.merge.next()?;
+        let chunk = self.merge.chunk();
+        let word = match at {
+            At::Sorted(at) => chunk.sorted_word(at),
+            At::Delta { at, .. } => &chunk.delta_words()[at],
         };
         if let EntryState::Record(slice) = EntryState::of(word.load(Ordering::Relaxed)) {
-            match self.direction {
-                Direction::Ascending => self.chunk.prefetch_record(slice, self.prefetch_lines),
-                Direction::Descending => {
-                    self.chunk.prefetch_record_down(slice, self.prefetch_lines);
-                }
+            match self.merge.direction {
+                Direction::Ascending => chunk.prefetch_record(slice, self.prefetch_lines),
+                Direction::Descending => chunk.prefetch_record_down(slice, self.prefetch_lines),
             }
         }
         Some(word)
-    }
-
-    /// Whether the next entry comes from the sorted part, at `at`; `None` at the end.
-    #[inline]
-    fn sorted_is_next(&self, at: usize, delta: Option<&DeltaEntry>) -> Option<bool> {
-        let Some(delta) = delta else { return (!self.sorted.is_empty()).then_some(true) };
-        if self.sorted.is_empty() {
-            return Some(false);
-        }
-        let first = match self.direction {
-            Direction::Ascending => KeyOrder::Less,
-            Direction::Descending => KeyOrder::Greater,
-        };
-        let abbreviation = self.chunk.sorted_abbreviation(at);
-        if abbreviation != delta.entry.abbreviation {
-            return Some(abbreviation.cmp(&delta.entry.abbreviation) == first);
-        }
-        // Acquire: pairs with the CAS in `swap` that published the record.
-        let word = self.chunk.sorted_word(at).load(Ordering::Acquire);
-        let EntryState::Record(slice) = EntryState::of(word) else { return Some(true) };
-        let sorted = Gathered { abbreviation, slice };
-        Some(self.chunk.compare(&sorted, &delta.entry) == first)
     }
 }
 
@@ -471,7 +503,7 @@ fn covers_low(chunk: &Chunk<'_>, low: Bound<&[u8]>) -> bool {
 
 /// Looks at an entry's record, and says where it is.
 #[inline]
-fn look<'g>(chunk: &Chunk<'g>, word: &'g RawAtomicU64) -> (Visit<'g>, Option<SliceRef>) {
+pub(crate) fn look<'g>(chunk: &Chunk<'g>, word: &'g RawAtomicU64) -> (Visit<'g>, Option<SliceRef>) {
     // Acquire: pairs with the CAS in `append` or `swap` that published the record.
     let mut value = word.load(Ordering::Acquire);
     loop {

@@ -65,21 +65,31 @@ pub(crate) mod record {
 pub(crate) const KIND_CHUNK: u8 = 1;
 pub(crate) const KIND_INNER: u8 = 2;
 
+/// Every key that is routed to the chunk has its prefix.
+pub(crate) const PREFIX_BY_BOUNDS: u8 = 1;
+/// The shape is exact of the sorted keys.
+pub(crate) const EXACT: u8 = 2;
+
+/// Beside the count of tombstones: the shape is not exact of a key that came to the delta.
+pub(crate) const INEXACT_CAME: u64 = 1 << 63;
+
 /// "There is no bound on this side", in place of a length.
 pub(crate) const UNBOUNDED: u32 = u32::MAX;
 
 /// Head of a chunk, one cache line; behind it fingerprints, samples, groups of
-/// sorted entries, delta words, delta abbreviations, then the bytes of low, high
-/// and prefix.
+/// sorted entries, delta words, delta abbreviations, then the bytes of low, high,
+/// prefix and tail.
 #[repr(C)]
 pub(crate) struct ChunkHead {
     pub(crate) kind: u8,
-    /// 1: every key that is routed here has the prefix.
-    pub(crate) prefix_by_bounds: u8,
+    /// [`PREFIX_BY_BOUNDS`], [`EXACT`].
+    pub(crate) flags: u8,
     /// Bytes of the template of a shape; 0: the plain shape.
     pub(crate) span: u16,
     pub(crate) sorted_len: u32,
-    pub(crate) delta_cap: u32,
+    pub(crate) delta_cap: u16,
+    /// Bytes of the tail of an exact shape.
+    pub(crate) tail_len: u16,
     pub(crate) prefix_len: u32,
     pub(crate) low_len: u32,
     pub(crate) high_len: u32,
@@ -87,7 +97,7 @@ pub(crate) struct ChunkHead {
     pub(crate) walks: AtomicU64,
     /// 1 while a rebalance owns the chunk.
     pub(crate) claim: RawAtomicU64,
-    /// Words tombstoned so far.
+    /// Words tombstoned so far, and [`INEXACT_CAME`].
     pub(crate) tombstones: RawAtomicU64,
     /// Positions that a shape picks.
     pub(crate) picks: [u8; 8],
@@ -131,6 +141,7 @@ pub(crate) const GROUP_BYTES: usize = GROUP_ENTRIES * 16;
 ///  | head | fingerprints | template | samples | group 0 | ... | delta | delta  | low   |
 ///  |      | of the delta |          |         |         |     | words | abbrs. | high  |
 ///  +------+--------------+----------+---------+---------+-----+-------+--------+ prefix|
+///                                                 |                            | tail  |
 ///                                                 |                            +-------+
 ///                             16 abbreviations, 16 words
 /// ```
@@ -284,17 +295,14 @@ pub fn layout_table() -> String {
         &[
             (offset_of!(ChunkHead, kind), "kind", "1"),
             (
-                offset_of!(ChunkHead, prefix_by_bounds),
-                "prefix_by_bounds",
-                "1: the bounds imply the prefix",
+                offset_of!(ChunkHead, flags),
+                "flags",
+                "1: the bounds imply the prefix; 2: the shape is exact",
             ),
-            (
-                offset_of!(ChunkHead, span),
-                "span",
-                "bytes of the shape's template; 0: the plain shape",
-            ),
+            (offset_of!(ChunkHead, span), "span", "bytes of the shape's template"),
             (offset_of!(ChunkHead, sorted_len), "sorted_len", "entries of the sorted part"),
             (offset_of!(ChunkHead, delta_cap), "delta_cap", "entries the delta has room for"),
+            (offset_of!(ChunkHead, tail_len), "tail_len", "bytes of an exact shape's tail"),
             (offset_of!(ChunkHead, prefix_len), "prefix_len", "bytes that the keys share"),
             (offset_of!(ChunkHead, low_len), "low_len", "bytes of the lower bound; 2^32 - 1: none"),
             (
@@ -308,7 +316,11 @@ pub fn layout_table() -> String {
                 "walks over all of it, 4 bytes; how many records lie apart, 4 bytes",
             ),
             (offset_of!(ChunkHead, claim), "claim", "1 while a rebalance owns the chunk"),
-            (offset_of!(ChunkHead, tombstones), "tombstones", "words tombstoned so far"),
+            (
+                offset_of!(ChunkHead, tombstones),
+                "tombstones",
+                "words tombstoned so far; highest bit: an inexact key came",
+            ),
             (
                 offset_of!(ChunkHead, picks),
                 "picks",
@@ -349,7 +361,7 @@ pub fn layout_table() -> String {
         (chunk.groups, "groups: 16 sorted abbreviations, then their 16 words"),
         (chunk.delta_words, "delta words"),
         (chunk.delta_abbreviations, "delta abbreviations"),
-        (chunk.bytes, "bytes of low, high and prefix"),
+        (chunk.bytes, "bytes of low, high, prefix and tail"),
     ] {
         let _ = writeln!(table, "  {offset:>6}  {part}");
     }

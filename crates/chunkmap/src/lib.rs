@@ -22,6 +22,7 @@ mod entering;
 mod error;
 mod held;
 mod inner;
+mod keys;
 pub mod layout;
 mod map;
 #[cfg(all(loom, test))]

@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::options::Options;
 use crate::record::{ReadLock, WriteLock};
-use crate::striped::StripedCounters;
+use crate::striped::{Removals, StripedCounters};
 use crate::tree::{Found, Tree};
 use crate::value::ValueMut;
 use crate::writing::Fresh;
@@ -63,6 +63,7 @@ use crate::writing::Fresh;
 pub struct ChunkMap {
     pub(crate) tree: Tree,
     pub(crate) counters: StripedCounters,
+    pub(crate) removals: Removals,
     pub(crate) options: Options,
     pub(crate) rebalances: AtomicU64,
     pub(crate) compaction: Compaction,
@@ -103,9 +104,9 @@ impl ChunkMap {
             pages: options.pages,
         };
         let tree = Tree::new(arena, options.fanout(), options.delta_entries())?;
-        let counters = StripedCounters::new();
+        let (counters, removals) = (StripedCounters::new(), Removals::new());
         let (rebalances, compaction) = (AtomicU64::new(0), Compaction::default());
-        Ok(ChunkMap { tree, counters, options, rebalances, compaction, journal: None })
+        Ok(ChunkMap { tree, counters, removals, options, rebalances, compaction, journal: None })
     }
 
     /// Tells each change from now on to a journal, before any thread reads it. Only

@@ -492,6 +492,81 @@ fn loom_reclaim_scan_keys() {
     });
 }
 
+/// The keys that a scan shows, which a chunk tells by its words alone.
+fn keys_of(map: &ChunkMap) -> Vec<u8> {
+    let mut keys = Vec::new();
+    let flow = map.scan_keys(.., Direction::Ascending, |key| {
+        keys.push(key[0]);
+        ControlFlow::<()>::Continue(())
+    });
+    assert_eq!(flow.expect("no closure"), ControlFlow::Continue(()));
+    keys
+}
+
+/// A key that this thread has seen gone is not shown to it, although its word may not tell so yet.
+#[test]
+fn loom_keys_removed() {
+    model(|| {
+        let map = small_map();
+        for key in [b"a", b"b", b"c"] {
+            map.put(key, b"1").expect("memory");
+        }
+        let other = spawn(&map, |map| {
+            let was_gone = !map.contains_key(b"b").expect("a fine key");
+            let keys = keys_of(map);
+            assert!(keys == b"ac" || keys == b"abc" && !was_gone, "{keys:?}");
+        });
+        assert!(map.remove(b"b").expect("a fine key"));
+        other.join().expect("no panic");
+        assert_eq!(keys_of(&map), b"ac");
+    });
+}
+
+/// A key that comes back is shown once, although the removed record may still be there beside it.
+#[test]
+fn loom_keys_come_back() {
+    model(|| {
+        let map = small_map();
+        for key in [b"a", b"b", b"c"] {
+            map.put(key, b"1").expect("memory");
+        }
+        let other = spawn(&map, |map| {
+            let came_back = !map.put(b"b", b"2").expect("memory");
+            let keys = keys_of(map);
+            assert!(keys == b"abc" || keys == b"ac" && !came_back, "{keys:?}");
+            came_back
+        });
+        assert!(map.remove(b"b").expect("a fine key"));
+        let there: &[u8] = if other.join().expect("no panic") { b"abc" } else { b"ac" };
+        assert_eq!(keys_of(&map), there);
+    });
+}
+
+/// The same, while a third thread's rebalance takes the words to another chunk.
+#[test]
+fn loom_keys_removed_beside_rebalance() {
+    model(|| {
+        let map = small_map();
+        for key in [b"a", b"b"] {
+            map.put(key, b"1").expect("memory");
+        }
+        rebalance(&map);
+        let remover = spawn(&map, |map| assert!(map.remove(b"b").expect("a fine key")));
+        let rebalancer = spawn(&map, rebalance);
+        let was_gone = !map.contains_key(b"b").expect("a fine key");
+        let keys = keys_of(&map);
+        assert!(keys == b"a" || keys == b"ab" && !was_gone, "{keys:?}");
+        remover.join().expect("no panic");
+        rebalancer.join().expect("no panic");
+    });
+}
+
+/// Puts another chunk in the place of the only one.
+fn rebalance(map: &ChunkMap) {
+    let guard = map.tree.reclaimer.pin();
+    map.rebalance(&guard, map.tree.leaf(&guard, b"a")).expect("memory");
+}
+
 /// A closure that changes a value stays while its chunk is rebalanced and freed, and then moves
 /// the value.
 #[test]

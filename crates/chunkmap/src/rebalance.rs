@@ -20,7 +20,7 @@ use crate::chunk::{Chunk, Gathered};
 use crate::error::{Error, Result};
 use crate::inner::Child;
 use crate::map::ChunkMap;
-use crate::shape::Shape;
+use crate::shape::{self, Shape};
 use crate::tree::{Leaf, NotReplaced};
 
 impl ChunkMap {
@@ -44,7 +44,7 @@ impl ChunkMap {
             }
         }
         let split = self.split_point(&chunk, &entries);
-        let (bounds, shape) = (leaf.bounds(), Some(chunk.shape()));
+        let (bounds, shape) = (leaf.bounds(), chunk.shape_of_all(std::iter::empty()));
         let replaced =
             self.replace_chunks(guard, &[leaf], bounds, &entries, split.as_slice(), shape);
         replaced.map_err(|refused| {
@@ -154,6 +154,10 @@ impl ChunkMap {
         let mut built: Vec<Child<'_>> = Vec::with_capacity(1 + cuts.len());
         let write = |low, high, entries| -> std::result::Result<_, OutOfMemory> {
             let delta_cap = self.options.delta_entries();
+            // A part may have what the whole has not, if its shape is made for it alone.
+            let abbreviated_with = abbreviated_with.filter(|shape| {
+                shape.tail.is_some() || cuts.is_empty() || !may_be_exact(&old[0].chunk, entries)
+            });
             let plan = ChunkPlan { low, high, delta_cap, entries, abbreviated_with };
             // SAFETY: I-PINNED, I-FROZEN: the frozen chunks name the entries' records, and the
             // guard keeps them.
@@ -205,6 +209,13 @@ impl ChunkMap {
         }
         between_keys(chunk, entries, entries.len() / 2)
     }
+}
+
+/// Whether the keys look as if a shape could be exact of them: some of them are asked.
+fn may_be_exact(chunk: &Chunk<'_>, entries: &[Gathered]) -> bool {
+    const ASKED: usize = 8;
+    let asked = entries.iter().step_by((entries.len() / ASKED).max(1)).chain(entries.last());
+    shape::may_be_exact(asked.map(|of| chunk.record(of.slice).key()))
 }
 
 /// The first place from `at` on that lies between two different keys.

@@ -84,7 +84,8 @@ impl ChunkMap {
                 return 0;
             };
             let cuts = self.cuts(&chunk, &all, end);
-            let shape = Some(chunk.shape());
+            let more = run.iter().enumerate().map(|(at, of)| (key(at), of.abbreviation));
+            let shape = chunk.shape_of_all(more);
             match self.replace_chunks(&guard, &[leaf], leaf.bounds(), &all, &cuts, shape) {
                 Ok(()) => {}
                 Err(NotReplaced::OutOfMemory(_)) => {

@@ -4,17 +4,15 @@
 use std::ops::{Bound, ControlFlow};
 
 use sapwood_engine::KeyRange;
-use sapwood_mem::reclaim::{Epoch, Guard};
+use sapwood_mem::reclaim::{Epoch, Guard, Marker};
 
 use crate::Direction;
-use crate::chunk::{RECORD_LINES, Wanted};
+use crate::chunk::{Chunk, KEY_LINES, RECORD_LINES};
 use crate::cursor::{ChunkCursor, KeyBounds, Visit};
 use crate::error::Result;
+use crate::keys::{KeyCursor, Seen};
 use crate::map::ChunkMap;
-use crate::record::Entered;
-
-/// Lines to ask for ahead where keys alone are read.
-const KEY_LINES: usize = 2;
+use crate::record::{Entered, Record};
 
 impl ChunkMap {
     /// Shows every entry within `bounds` to `show`, in key order or against it,
@@ -56,46 +54,70 @@ impl ChunkMap {
     ) -> Result<ControlFlow<B>> {
         let bounds = key_bounds(&bounds);
         let guard = self.tree.reclaimer.pin();
-        self.walk(&guard, bounds, direction, Wanted::Record, |guard, mut seen, place| {
-            let epoch = guard.epoch();
-            loop {
-                let lock = match seen {
-                    Visit::Gone => return Ok(Step::On),
-                    Visit::Record(record) => match record.try_read()? {
-                        Entered::Inside(lock) => lock,
-                        // It died just now: by removal, or it has a successor.
-                        Entered::Dead => {
-                            seen = Visit::Moved(record);
-                            continue;
-                        }
-                        Entered::Busy => {
-                            place.set(From::At, record.key());
-                            match self.read_lock(guard, &place.key)? {
-                                Some(lock) => lock,
-                                None => return Ok(Step::after(guard, epoch)),
-                            }
-                        }
-                    },
-                    Visit::Moved(record) => {
-                        // The wait for a value may take the record away: its key is copied.
-                        place.set(From::At, record.key());
-                        match self.read_lock(guard, &place.key)? {
+        walk(&guard, bounds, direction, |rest, next| {
+            let chunk = self.chunk_at_edge(&guard, rest, direction);
+            let mut cursor = ChunkCursor::new(chunk, rest, direction, RECORD_LINES);
+            while let Some(visit) = cursor.next() {
+                match self.show_entry(&guard, visit, next, &mut show)? {
+                    Entry::Shown => {}
+                    Entry::ShownLast(result) => return Ok(Step::Break(result)),
+                    Entry::Left => return Ok(Step::On),
+                }
+            }
+            let step = next.step_behind(&chunk, bounds, direction);
+            if bounds.cover(&chunk) {
+                self.cluster_if_due(&guard, &chunk);
+            }
+            Ok(step)
+        })
+    }
+
+    /// Shows an entry, unless it has gone.
+    #[inline(always)]
+    fn show_entry<B>(
+        &self,
+        guard: &Guard,
+        mut seen: Visit<'_>,
+        next: &mut Place,
+        show: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<Entry<B>> {
+        let epoch = guard.epoch();
+        loop {
+            let lock = match seen {
+                Visit::Gone => return Ok(Entry::Shown),
+                Visit::Record(record) => match record.try_read()? {
+                    Entered::Inside(lock) => lock,
+                    // It died just now: by removal, or it has a successor.
+                    Entered::Dead => {
+                        seen = Visit::Moved(record);
+                        continue;
+                    }
+                    Entered::Busy => {
+                        next.set(From::At, record.key());
+                        match self.read_lock(guard, &next.key)? {
                             Some(lock) => lock,
-                            None => return Ok(Step::after(guard, epoch)),
+                            None => return Ok(Entry::passed(guard, epoch)),
                         }
                     }
-                };
-                if let ControlFlow::Break(result) = guard.outside(|| show(lock.key(), lock.value()))
-                {
-                    return Ok(Step::Break(result));
+                },
+                Visit::Moved(record) => {
+                    // The wait for a value may take the record away: its key is copied.
+                    next.set(From::At, record.key());
+                    match self.read_lock(guard, &next.key)? {
+                        Some(lock) => lock,
+                        None => return Ok(Entry::passed(guard, epoch)),
+                    }
                 }
-                if guard.epoch() != epoch {
-                    place.set(From::Behind, lock.key());
-                    return Ok(Step::Anew);
-                }
-                return Ok(Step::On);
+            };
+            if let ControlFlow::Break(result) = guard.outside(|| show(lock.key(), lock.value())) {
+                return Ok(Entry::ShownLast(result));
             }
-        })
+            if guard.epoch() != epoch {
+                next.set(From::Behind, lock.key());
+                return Ok(Entry::Left);
+            }
+            return Ok(Entry::Shown);
+        }
     }
 
     /// As [`scan`](Self::scan), for keys alone: values are not touched, and nothing
@@ -111,83 +133,54 @@ impl ChunkMap {
     ) -> Result<ControlFlow<B>> {
         let bounds = key_bounds(&bounds);
         let guard = self.tree.reclaimer.pin();
-        // Keys never change, so that a mark will do for a count of readers. Inside of a closure
-        // that is shown a key so, keys are copied.
-        let (marker, mut copy) = (guard.marker(), Vec::new());
-        self.walk(&guard, bounds, direction, Wanted::Key, |guard, seen, place| {
-            let epoch = guard.epoch();
-            let record = match seen {
-                Visit::Gone => return Ok(Step::On),
-                Visit::Record(record) => record,
-                Visit::Moved(record) if self.contains_key(record.key())? => record,
-                Visit::Moved(_) => return Ok(Step::On),
-            };
-            let mut key = record.key();
-            let flow = match &marker {
-                Some(marker) => marker.outside(record.address(), || show(key)),
-                None => {
-                    copy.clear();
-                    copy.extend_from_slice(key);
-                    key = &copy;
-                    guard.outside(|| show(key))
+        let (mut shower, mut written) = (KeyShower::new(&guard), Vec::new());
+        walk(&guard, bounds, direction, |rest, next| {
+            // Before the look for the chunk: see `Removals`.
+            let are_words_enough = self.removals.is_none();
+            let chunk = self.chunk_at_edge(&guard, rest, direction);
+            if are_words_enough && chunk.is_exact() {
+                let mut cursor = KeyCursor::new(chunk, rest, direction, &mut written);
+                while let Some(seen) = cursor.next() {
+                    let shown = match seen {
+                        Seen::Sorted => shower.show_copy(cursor.key(), next, &mut show),
+                        Seen::Delta(visit) => self.show_key(&mut shower, visit, next, &mut show)?,
+                    };
+                    match shown {
+                        Entry::Shown => {}
+                        Entry::ShownLast(result) => return Ok(Step::Break(result)),
+                        Entry::Left => return Ok(Step::On),
+                    }
                 }
-            };
-            if let ControlFlow::Break(result) = flow {
-                return Ok(Step::Break(result));
+            } else {
+                let mut cursor = ChunkCursor::new(chunk, rest, direction, KEY_LINES);
+                while let Some(visit) = cursor.next() {
+                    match self.show_key(&mut shower, visit, next, &mut show)? {
+                        Entry::Shown => {}
+                        Entry::ShownLast(result) => return Ok(Step::Break(result)),
+                        Entry::Left => return Ok(Step::On),
+                    }
+                }
             }
-            if guard.epoch() != epoch {
-                place.set(From::Behind, key);
-                return Ok(Step::Anew);
-            }
-            Ok(Step::On)
+            Ok(next.step_behind(&chunk, bounds, direction))
         })
     }
 
-    /// Goes from entry to entry and from chunk to chunk. `each` may let go of the guard; if it
-    /// then says that it has to begin anew, it has said from where.
-    fn walk<B>(
+    /// Shows the key of an entry, unless it has gone.
+    #[inline(always)]
+    fn show_key<B>(
         &self,
-        guard: &Guard,
-        bounds: KeyBounds<'_>,
-        direction: Direction,
-        wanted: Wanted,
-        mut each: impl FnMut(&Guard, Visit<'_>, &mut Place) -> Result<Step<B>>,
-    ) -> Result<ControlFlow<B>> {
-        let (prefetch_lines, reads_values) = match wanted {
-            Wanted::Key => (KEY_LINES, false),
-            Wanted::Record => (RECORD_LINES, true),
+        shower: &mut KeyShower<'_>,
+        seen: Visit<'_>,
+        next: &mut Place,
+        show: &mut impl FnMut(&[u8]) -> ControlFlow<B>,
+    ) -> Result<Entry<B>> {
+        let record = match seen {
+            Visit::Gone => return Ok(Entry::Shown),
+            Visit::Record(record) => record,
+            Visit::Moved(record) if self.contains_key(record.key())? => record,
+            Visit::Moved(_) => return Ok(Entry::Shown),
         };
-        if bounds.is_empty() {
-            return Ok(ControlFlow::Continue(()));
-        }
-        let mut place = Place { from: From::Bounds, key: Vec::new() };
-        loop {
-            let rest = place.rest_of(bounds, direction);
-            let chunk = self.chunk_at_edge(guard, rest, direction);
-            let mut cursor = ChunkCursor::new(chunk, rest, direction, prefetch_lines);
-            let ended = loop {
-                let Some(visit) = cursor.next() else { break true };
-                match each(guard, visit, &mut place)? {
-                    Step::On => {}
-                    Step::Anew => break false,
-                    Step::Break(result) => return Ok(ControlFlow::Break(result)),
-                }
-            };
-            if ended {
-                let border = next_border(&chunk, bounds, direction);
-                let is_last = border.is_none();
-                if let Some(border) = border {
-                    place.set_border(border, direction);
-                }
-                if reads_values && bounds.cover(&chunk) {
-                    self.cluster_if_due(guard, &chunk);
-                }
-                if is_last {
-                    return Ok(ControlFlow::Continue(()));
-                }
-                guard.repin();
-            }
-        }
+        Ok(shower.show(record, next, show))
     }
 
     /// The chunk where a walk over `bounds` begins.
@@ -196,7 +189,7 @@ impl ChunkMap {
         guard: &'g Guard,
         bounds: KeyBounds<'_>,
         direction: Direction,
-    ) -> crate::chunk::Chunk<'g> {
+    ) -> Chunk<'g> {
         let leaf = match (direction, bounds.low, bounds.high) {
             (Direction::Ascending, Bound::Unbounded, _) => self.tree.leaf(guard, &[]),
             (Direction::Ascending, Bound::Included(low) | Bound::Excluded(low), _) => {
@@ -210,18 +203,118 @@ impl ChunkMap {
     }
 }
 
-/// How a walk goes on after an entry.
+/// Shows keys, while the guard lets go.
+struct KeyShower<'g> {
+    guard: &'g Guard<'g>,
+    /// Keys never change, so that a mark will do for a count of readers. Inside of a closure that is shown a key so,
+    /// keys are copied.
+    marker: Option<Marker<'g>>,
+    copy: Vec<u8>,
+}
+
+impl<'g> KeyShower<'g> {
+    fn new(guard: &'g Guard<'g>) -> KeyShower<'g> {
+        KeyShower { guard, marker: guard.marker(), copy: Vec::new() }
+    }
+
+    /// Shows a record's key.
+    #[inline(always)]
+    fn show<B>(
+        &mut self,
+        record: Record<'_>,
+        next: &mut Place,
+        show: &mut impl FnMut(&[u8]) -> ControlFlow<B>,
+    ) -> Entry<B> {
+        let (epoch, key) = (self.guard.epoch(), record.key());
+        let Some(marker) = &self.marker else {
+            let mut copy = std::mem::take(&mut self.copy);
+            copy.clear();
+            copy.extend_from_slice(key);
+            let shown = self.show_copy(&copy, next, show);
+            self.copy = copy;
+            return shown;
+        };
+        let flow = marker.outside(record.address(), || show(key));
+        self.after(epoch, flow, key, next)
+    }
+
+    /// Shows a key that lies elsewhere than in a record.
+    #[inline(always)]
+    fn show_copy<B>(
+        &self,
+        key: &[u8],
+        next: &mut Place,
+        show: &mut impl FnMut(&[u8]) -> ControlFlow<B>,
+    ) -> Entry<B> {
+        let epoch = self.guard.epoch();
+        let flow = self.guard.outside(|| show(key));
+        self.after(epoch, flow, key, next)
+    }
+
+    #[inline(always)]
+    fn after<B>(
+        &self,
+        epoch: Epoch,
+        flow: ControlFlow<B>,
+        key: &[u8],
+        next: &mut Place,
+    ) -> Entry<B> {
+        if let ControlFlow::Break(result) = flow {
+            return Entry::ShownLast(result);
+        }
+        if self.guard.epoch() != epoch {
+            next.set(From::Behind, key);
+            return Entry::Left;
+        }
+        Entry::Shown
+    }
+}
+
+/// Goes from chunk to chunk. `over` walks over the first chunk of the bounds that it is given; if there is more
+/// then, it has said from where.
+fn walk<B>(
+    guard: &Guard,
+    bounds: KeyBounds<'_>,
+    direction: Direction,
+    mut over: impl FnMut(KeyBounds<'_>, &mut Place) -> Result<Step<B>>,
+) -> Result<ControlFlow<B>> {
+    if bounds.is_empty() {
+        return Ok(ControlFlow::Continue(()));
+    }
+    let (mut place, mut next) = (Place::at_bounds(), Place::at_bounds());
+    loop {
+        match over(place.rest_of(bounds, direction), &mut next)? {
+            Step::On => {}
+            Step::Ended => return Ok(ControlFlow::Continue(())),
+            Step::Break(result) => return Ok(ControlFlow::Break(result)),
+        }
+        std::mem::swap(&mut place, &mut next);
+        guard.repin();
+    }
+}
+
+/// How a walk goes on after a chunk.
 enum Step<B> {
+    /// From the next place.
     On,
-    /// The chunk may have gone meanwhile: from its place again.
-    Anew,
+    Ended,
     Break(B),
 }
 
-impl<B> Step<B> {
-    /// After an entry that was not shown: the guard may have let go in between.
-    fn after(guard: &Guard, epoch: Epoch) -> Step<B> {
-        if guard.epoch() == epoch { Step::On } else { Step::Anew }
+/// What became of an entry.
+enum Entry<B> {
+    /// It was shown, or there was nothing to show.
+    Shown,
+    /// The closure wants no more.
+    ShownLast(B),
+    /// The chunk may have gone meanwhile: from the next place again.
+    Left,
+}
+
+impl<B> Entry<B> {
+    /// Of one that was not shown: the guard may have let go in between.
+    fn passed(guard: &Guard, epoch: Epoch) -> Entry<B> {
+        if guard.epoch() == epoch { Entry::Shown } else { Entry::Left }
     }
 }
 
@@ -243,6 +336,10 @@ enum From {
 }
 
 impl Place {
+    fn at_bounds() -> Place {
+        Place { from: From::Bounds, key: Vec::new() }
+    }
+
     #[cold]
     fn set(&mut self, from: From, key: &[u8]) {
         self.from = from;
@@ -250,13 +347,20 @@ impl Place {
         self.key.extend_from_slice(key);
     }
 
-    /// Goes on in the next chunk: a border belongs to the chunk above it.
-    fn set_border(&mut self, border: &[u8], direction: Direction) {
+    /// Goes on behind a chunk, if the bounds do not end in it. A border belongs to the chunk above it.
+    fn step_behind<B>(
+        &mut self,
+        chunk: &Chunk<'_>,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+    ) -> Step<B> {
+        let Some(border) = next_border(chunk, bounds, direction) else { return Step::Ended };
         let from = match direction {
             Direction::Ascending => From::At,
             Direction::Descending => From::Behind,
         };
         self.set(from, border);
+        Step::On
     }
 
     /// The rest of `bounds`.
@@ -275,7 +379,7 @@ impl Place {
 
 /// Where the walk goes on behind this chunk; `None` if the bounds end in it.
 pub(crate) fn next_border<'g>(
-    chunk: &crate::chunk::Chunk<'g>,
+    chunk: &Chunk<'g>,
     bounds: KeyBounds<'_>,
     direction: Direction,
 ) -> Option<&'g [u8]> {

@@ -13,8 +13,12 @@
 //! this shape: down to it with zeros, or up with ones, from the first
 //! difference on. So abbreviations stay in key order whatever key comes;
 //! equal ones decide nothing.
+//!
+//! Keys of one length that differ in the picked bytes alone follow from their
+//! abbreviations: a shape is *exact* of them, and has their *tail*, too, what lies
+//! behind its template.
 
-use crate::abbreviation::{abbreviate, abbreviate_foreign};
+use crate::abbreviation::{abbreviate, abbreviate_foreign, common_prefix_len};
 
 /// Bytes behind the prefix that a shape looks at.
 pub(crate) const SPAN_MAX: usize = 256;
@@ -29,12 +33,15 @@ pub(crate) struct Shape<'a> {
     /// The bytes that all keys have in common behind the prefix, up to the last pick; empty:
     /// the eight bytes behind the prefix are picked. Picked bytes are zero.
     pub(crate) template: &'a [u8],
+    /// If the shape is exact of its keys: the bytes that they have in common behind the template, up to their end.
+    /// Picked bytes are zero.
+    pub(crate) tail: Option<&'a [u8]>,
 }
 
 impl<'a> Shape<'a> {
     /// The shape that picks the eight bytes behind the prefix.
     pub(crate) fn plain(prefix: &'a [u8]) -> Shape<'a> {
-        Shape { prefix, picks: [0; PICKS_MAX], template: &[] }
+        Shape { prefix, picks: [0; PICKS_MAX], template: &[], tail: None }
     }
 
     /// The key's abbreviation.
@@ -79,6 +86,112 @@ impl<'a> Shape<'a> {
             passed = pick + 1;
         }
         word
+    }
+
+    /// Where the bytes of an abbreviation lie behind the prefix of keys that the shape is exact of.
+    pub(crate) fn picked(&self) -> Picked {
+        let mut picked = Picked { places: [0; PICKS_MAX], len: 0 };
+        let rest_len = self.template.len() + self.tail.map_or(0, <[u8]>::len);
+        for (at, pick) in self.picks.iter().enumerate() {
+            let place = if self.template.is_empty() { at } else { *pick as usize };
+            if at > 0 && place == 0 || place >= rest_len {
+                break;
+            }
+            picked.places[at] = place;
+            picked.len = at + 1;
+        }
+        picked
+    }
+
+    /// Whether the shape is exact of this key too, which has the prefix.
+    #[inline]
+    pub(crate) fn gives(&self, key: &[u8], abbreviation: u64) -> bool {
+        let (Some(tail), Some(rest)) = (self.tail, key.get(self.prefix.len()..)) else {
+            return false;
+        };
+        let span = self.template.len();
+        if rest.len() != span + tail.len() {
+            return false;
+        }
+        // Nothing is read that tells nothing.
+        if rest.len() <= PICKS_MAX && span == 0 {
+            return true;
+        }
+        let (mut written, mut behind) = ([0; SPAN_MAX], span);
+        written[..span].copy_from_slice(self.template);
+        if span == 0 {
+            behind = PICKS_MAX;
+        }
+        self.picked().write(abbreviation, &mut written);
+        written[..behind] == rest[..behind] && tail[behind - span..] == rest[behind..]
+    }
+
+    /// The shape with the tail of the keys, if it is exact of them.
+    pub(crate) fn exact_of<'k: 'a>(
+        &self,
+        mut keys: impl Iterator<Item = &'k [u8]> + Clone,
+        tail: &'a mut [u8; SPAN_MAX],
+    ) -> Option<Shape<'a>> {
+        let span = self.template.len();
+        let rest = keys.clone().next()?.get(self.prefix.len()..)?;
+        if rest.len() < span || rest.len() > SPAN_MAX {
+            return None;
+        }
+        let tail = &mut tail[..rest.len() - span];
+        tail.copy_from_slice(&rest[span..]);
+        if span == 0 {
+            let picked = tail.len().min(PICKS_MAX);
+            tail[..picked].fill(0);
+        }
+        let exact = Shape { tail: Some(tail), ..*self };
+        let gives =
+            |key: &[u8]| key.starts_with(self.prefix) && exact.gives(key, exact.abbreviate(key));
+        keys.all(gives).then_some(exact)
+    }
+}
+
+/// Whether a few of the keys look as if a shape could be exact of all.
+pub(crate) fn may_be_exact<'k>(mut keys: impl Iterator<Item = &'k [u8]>) -> bool {
+    let Some(first) = keys.next() else { return false };
+    let mut varies = [false; SPAN_MAX];
+    let mut count = 0;
+    for key in keys {
+        if key.len() != first.len() {
+            return false;
+        }
+        let begin = common_prefix_len(first, key);
+        let behind = first[begin..].iter().zip(&key[begin..]);
+        for (at, _) in behind.enumerate().filter(|(_, (a, b))| a != b) {
+            let Some(varies) = varies.get_mut(begin + at) else { return false };
+            count += usize::from(!std::mem::replace(varies, true));
+        }
+        if count > PICKS_MAX {
+            return false;
+        }
+    }
+    true
+}
+
+/// The places behind a prefix of the bytes that an abbreviation has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Picked {
+    places: [usize; PICKS_MAX],
+    len: usize,
+}
+
+impl Picked {
+    /// Writes the bytes of an abbreviation to their places.
+    #[inline]
+    pub(crate) fn write(&self, abbreviation: u64, rest: &mut [u8]) {
+        let bytes = abbreviation.to_be_bytes();
+        let [first, .., last] = self.places;
+        if self.len == PICKS_MAX && last == first + PICKS_MAX - 1 {
+            rest[first..=last].copy_from_slice(&bytes);
+            return;
+        }
+        for (place, byte) in self.places[..self.len].iter().zip(bytes) {
+            rest[*place] = byte;
+        }
     }
 }
 
@@ -138,7 +251,7 @@ mod tests {
     ) -> Shape<'a> {
         let keys = keys.iter().map(Vec::as_slice);
         match pick_varying(keys, prefix.len(), template) {
-            Some((picks, span)) => Shape { prefix, picks, template: &template[..span] },
+            Some((picks, span)) => Shape { prefix, picks, template: &template[..span], tail: None },
             None => Shape::plain(prefix),
         }
     }

@@ -1,11 +1,13 @@
-//! StripedCounters of entries and bytes, striped, so that writers do not contend.
+//! Counters of entries and bytes and of removals in progress, striped, so that writers do not contend.
 
 use crossbeam_utils::CachePadded;
 use sapwood_mem::arena::stripe_of_thread;
-use sapwood_mem::sync::Ordering;
 use sapwood_mem::sync::counter::AtomicI64;
+use sapwood_mem::sync::{AtomicU64, Ordering};
 
 const STRIPES: usize = 8;
+/// Stripes of the counter that models go through.
+const REMOVAL_STRIPES: usize = if cfg!(loom) { 1 } else { STRIPES };
 
 #[derive(Default)]
 struct Cell {
@@ -72,5 +74,46 @@ impl StripedCounters {
             key_bytes: sum(|cell| &cell.key_bytes),
             value_bytes: sum(|cell| &cell.value_bytes),
         }
+    }
+}
+
+/// Removals in progress: of entries whose record is dead, and whose word does not tell it yet.
+///
+/// A thread that finds none knows of each record that it has seen dead, removed as it was, that the word has gone with
+/// it: where it looks for a chunk afterwards, it need not look at records to see what is removed.
+pub(crate) struct Removals {
+    cells: [CachePadded<AtomicU64>; REMOVAL_STRIPES],
+}
+
+impl Removals {
+    pub(crate) fn new() -> Removals {
+        Removals { cells: std::array::from_fn(|_| CachePadded::new(AtomicU64::new(0))) }
+    }
+
+    /// A removal is in progress until this is dropped.
+    #[inline]
+    pub(crate) fn begin(&self) -> Removing<'_> {
+        let cell = &self.cells[stripe_of_thread(REMOVAL_STRIPES)];
+        // Relaxed: the record dies by a Release afterwards, so that a thread that sees it dead sees this.
+        cell.fetch_add(1, Ordering::Relaxed);
+        Removing(cell)
+    }
+
+    /// Whether no removal that this thread can have seen is in progress.
+    #[inline]
+    pub(crate) fn is_none(&self) -> bool {
+        // Acquire: pairs with the Release at the end of each removal, so that this thread sees its tombstone.
+        self.cells.iter().all(|cell| cell.load(Ordering::Acquire) == 0)
+    }
+}
+
+/// A removal in progress.
+pub(crate) struct Removing<'m>(&'m AtomicU64);
+
+impl Drop for Removing<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in `is_none`.
+        self.0.fetch_sub(1, Ordering::Release);
     }
 }

@@ -187,9 +187,11 @@ impl ChunkMap {
     pub(crate) fn unlink(&self, guard: &Guard, hit: Hit<'_>, mut lock: WriteLock<'_>) {
         let (key, value_len) = (lock.key(), lock.value_len());
         self.log(key, Effect::Remove);
+        let removing = self.removals.begin();
         lock.bury();
         self.counters.removed(key.len(), value_len);
         let chunk = self.swap(guard, hit, key, Successor::Tombstone);
+        drop(removing);
         drop(lock);
         // SAFETY: I-OWNER: no current chunk names the record any more.
         unsafe { self.retire(hit.slice) };

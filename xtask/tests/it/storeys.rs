@@ -52,7 +52,7 @@ const HOUSES: &[House] = &[
             &["record"],
             &["chunk"],
             &["build", "cursor"],
-            &["tree"],
+            &["keys", "tree"],
             &["compact", "entering", "map", "value", "writing"],
             &["add", "check", "cluster", "rebalance", "removal", "scan", "stats"],
             &["run"],

@@ -8,6 +8,7 @@ mod cluster;
 mod ending;
 mod growth;
 mod journal;
+mod keys;
 mod limits;
 mod linearizable;
 mod lingering;

@@ -1,0 +1,148 @@
+//! Keys from a chunk: those of the sorted part, of an *exact* chunk, without a look at records.
+//!
+//! The keys of a chunk mostly are as long as each other and differ in the eight bytes of their abbreviations alone:
+//! numbers of fixed width, with what comes before and behind. Then its shape gives them, see `shape`.
+//! Words tell which of them are there. They tell of a removal later than the record does, so that a walk begins here
+//! only if no removal is in progress: see [`Removals`](crate::striped::Removals).
+
+use sapwood_engine::Direction;
+use sapwood_mem::sync::Ordering;
+
+use crate::chunk::{Chunk, KEY_LINES};
+use crate::cursor::{At, KeyBounds, Merge, Visit, look};
+use crate::layout::EntryState;
+use crate::record::Record;
+use crate::shape::Picked;
+
+/// Walks the keys of an exact chunk that lie within bounds.
+pub(crate) struct KeyCursor<'g, 'k> {
+    merge: Merge<'g>,
+    /// A sorted key, once there is one: the picked bytes come into prefix, template and tail.
+    key: &'k mut Vec<u8>,
+    prefix_len: usize,
+    picked: Picked,
+    /// The entry seen last: its abbreviation, and its record if it was one of the delta.
+    previous: Option<(u64, Option<Record<'g>>)>,
+}
+
+/// What a [`KeyCursor`] comes to.
+pub(crate) enum Seen<'g> {
+    /// A sorted key, which is [`KeyCursor::key`].
+    Sorted,
+    /// An entry of the delta that is not gone.
+    Delta(Visit<'g>),
+}
+
+impl<'g, 'k> KeyCursor<'g, 'k> {
+    /// A cursor over the keys of `chunk`, which is exact, within `bounds`. It writes them to `key`.
+    pub(crate) fn new(
+        chunk: Chunk<'g>,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        key: &'k mut Vec<u8>,
+    ) -> KeyCursor<'g, 'k> {
+        debug_assert!(chunk.is_exact());
+        let merge = Merge::new(chunk, bounds, direction);
+        for slice in merge.delta_slices() {
+            chunk.prefetch_record(slice, KEY_LINES);
+        }
+        let shape = chunk.shape();
+        key.clear();
+        key.extend_from_slice(shape.prefix);
+        key.extend_from_slice(shape.template);
+        key.extend_from_slice(shape.tail.expect("an exact chunk"));
+        let (prefix_len, picked) = (shape.prefix.len(), shape.picked());
+        KeyCursor { merge, key, prefix_len, picked, previous: None }
+    }
+
+    /// The sorted key in hand.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        self.key
+    }
+
+    /// The next key. A key can have two entries, one of them dead: only the first of both counts.
+    #[inline(always)]
+    pub(crate) fn next(&mut self) -> Option<Seen<'g>> {
+        loop {
+            match self.merge.next()? {
+                At::Sorted(at) => {
+                    let chunk = self.merge.chunk();
+                    // Relaxed: no record is read. What this thread knows to be removed has come before.
+                    let word = chunk.sorted_word(at).load(Ordering::Relaxed);
+                    let EntryState::Record(_) = EntryState::of(word) else { continue };
+                    let abbreviation = chunk.sorted_abbreviation(at);
+                    self.picked.write(abbreviation, &mut self.key[self.prefix_len..]);
+                    let again = self.was_seen(abbreviation, self.key);
+                    self.previous = Some((abbreviation, None));
+                    if again {
+                        continue;
+                    }
+                    return Some(Seen::Sorted);
+                }
+                At::Delta { at, abbreviation } => {
+                    let chunk = self.merge.chunk();
+                    let (visit, _) = look(chunk, &chunk.delta_words()[at]);
+                    let (Visit::Record(record) | Visit::Moved(record)) = visit else { continue };
+                    let again = self.was_seen(abbreviation, record.key());
+                    self.previous = Some((abbreviation, Some(record)));
+                    if !again {
+                        return Some(Seen::Delta(visit));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the entry seen last has this key, of this abbreviation.
+    #[inline]
+    fn was_seen(&self, abbreviation: u64, key: &[u8]) -> bool {
+        self.previous.is_some_and(|(before, record)| {
+            before == abbreviation && record.map_or(&self.key[..], |record| record.key()) == key
+        })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::ChunkMap;
+
+    /// Entries in exact chunks, of a hundred.
+    fn exact(map: &ChunkMap, keys: impl Iterator<Item = Vec<u8>>) -> usize {
+        let guard = map.tree.reclaimer.pin();
+        let of: Vec<bool> = keys.map(|key| map.tree.leaf(&guard, &key).chunk.is_exact()).collect();
+        of.iter().filter(|exact| **exact).count() * 100 / of.len()
+    }
+
+    fn loaded(key: impl Fn(u64) -> Vec<u8>) -> usize {
+        const KEYS: u64 = 20_000;
+        let map = ChunkMap::new();
+        // In no order, each once.
+        for i in 0..KEYS {
+            map.put(&key(i * 7_919 % KEYS), b"value").expect("memory");
+        }
+        map.check().expect("every invariant holds");
+        exact(&map, (0..KEYS).map(key))
+    }
+
+    /// Scans of keys are fast by this alone: what they show is right either way.
+    #[test]
+    fn chunks_of_numbers_are_exact() {
+        assert_eq!(loaded(|i| i.to_be_bytes().to_vec()), 100);
+        assert_eq!(loaded(|i| [&[7; 40][..], &i.to_be_bytes(), &[9; 52]].concat()), 100);
+        assert_eq!(loaded(|i| [&i.to_be_bytes()[..], &[0; 92]].concat()), 100);
+        assert_eq!(loaded(|i| format!("user{i:012}@example").into_bytes()), 100);
+        let pair = |i: u64| [(i / 30).to_be_bytes(), (i % 30).to_be_bytes()].concat();
+        assert_eq!(loaded(pair), 100);
+        // Until they part, there are chunks of both.
+        let families = |i: u64| match i % 2 {
+            0 => [&[1][..], &i.to_be_bytes()].concat(),
+            _ => [&[2][..], &i.to_be_bytes(), &[0; 4]].concat(),
+        };
+        assert!(loaded(families) > 90);
+        let random = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let long = |i: u64| [random(i).to_be_bytes(), random(random(i)).to_be_bytes()].concat();
+        assert_eq!(loaded(long), 0, "sixteen bytes that vary");
+        assert_eq!(loaded(|i| format!("user{i}").into_bytes()), 0, "lengths that meet");
+    }
+}
