@@ -130,6 +130,20 @@ impl<'g> ChunkCursor<'g> {
         direction: Direction,
         prefetch_lines: usize,
     ) -> ChunkCursor<'g> {
+        let mut cursor = ChunkCursor::merging(chunk, bounds, direction, prefetch_lines);
+        for place in 0..AHEAD {
+            cursor.ahead[place] = cursor.merge_next().map(NonNull::from);
+        }
+        cursor
+    }
+
+    /// A cursor for [`merge_next`](Self::merge_next) alone.
+    pub(crate) fn merging(
+        chunk: Chunk<'g>,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        prefetch_lines: usize,
+    ) -> ChunkCursor<'g> {
         let inside = Inside::of(&chunk, bounds);
         let nothing =
             Gathered { abbreviation: 0, slice: SliceRef::from_word(1).expect("not zero") };
@@ -144,7 +158,7 @@ impl<'g> ChunkCursor<'g> {
         }
         // Equal keys: all but one are dead, in any order.
         delta[..delta_len].sort_unstable_by(|a, b| chunk.compare(&a.entry, &b.entry));
-        let mut cursor = ChunkCursor {
+        ChunkCursor {
             chunk,
             direction,
             sorted: inside.sorted(&chunk),
@@ -154,11 +168,7 @@ impl<'g> ChunkCursor<'g> {
             visited: 0,
             previous: None,
             prefetch_lines,
-        };
-        for place in 0..AHEAD {
-            cursor.ahead[place] = cursor.merge_next().map(NonNull::from);
         }
-        cursor
     }
 
     pub(crate) fn chunk(&self) -> &Chunk<'g> {
@@ -202,9 +212,25 @@ impl<'g> ChunkCursor<'g> {
         Some(unsafe { word.as_ref() })
     }
 
+    /// Takes the sorted entries that come before the next one of the delta, `most` of them at most, without asking for
+    /// their records; of a cursor that goes up.
+    #[inline]
+    pub(crate) fn sorted_run(&mut self, most: usize) -> std::ops::Range<usize> {
+        debug_assert!(self.direction == Direction::Ascending);
+        let begin = self.sorted.start;
+        let mut end = self.sorted.end.min(begin + most);
+        if !self.delta_range.is_empty() {
+            let next = self.delta[self.delta_range.start % self.delta.len()].entry.abbreviation;
+            let before = |at: &usize| self.chunk.sorted_abbreviation(*at) < next;
+            end = (begin..end).find(|at| !before(at)).unwrap_or(end);
+        }
+        self.sorted.start = end;
+        begin..end
+    }
+
     /// Merges one entry more, and asks for its record.
     #[inline(always)]
-    fn merge_next(&mut self) -> Option<&'g RawAtomicU64> {
+    pub(crate) fn merge_next(&mut self) -> Option<&'g RawAtomicU64> {
         let (sorted_at, delta_at) = match self.direction {
             Direction::Ascending => (self.sorted.start, self.delta_range.start),
             Direction::Descending => {
@@ -471,7 +497,7 @@ fn covers_low(chunk: &Chunk<'_>, low: Bound<&[u8]>) -> bool {
 
 /// Looks at an entry's record, and says where it is.
 #[inline]
-fn look<'g>(chunk: &Chunk<'g>, word: &'g RawAtomicU64) -> (Visit<'g>, Option<SliceRef>) {
+pub(crate) fn look<'g>(chunk: &Chunk<'g>, word: &'g RawAtomicU64) -> (Visit<'g>, Option<SliceRef>) {
     // Acquire: pairs with the CAS in `append` or `swap` that published the record.
     let mut value = word.load(Ordering::Acquire);
     loop {

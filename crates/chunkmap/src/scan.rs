@@ -160,7 +160,7 @@ impl ChunkMap {
         if bounds.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
-        let mut place = Place { from: From::Bounds, key: Vec::new() };
+        let mut place = Place::new();
         loop {
             let rest = place.rest_of(bounds, direction);
             let chunk = self.chunk_at_edge(guard, rest, direction);
@@ -226,14 +226,14 @@ impl<B> Step<B> {
 }
 
 /// Where a walk goes on when it looks for its chunk again.
-struct Place {
+pub(crate) struct Place {
     from: From,
     key: Vec<u8>,
 }
 
 /// How the key of a [`Place`] is meant, in the direction of the walk.
 #[derive(Clone, Copy)]
-enum From {
+pub(crate) enum From {
     /// There is none yet: at the bounds.
     Bounds,
     /// With the key itself.
@@ -243,15 +243,19 @@ enum From {
 }
 
 impl Place {
+    pub(crate) fn new() -> Place {
+        Place { from: From::Bounds, key: Vec::new() }
+    }
+
     #[cold]
-    fn set(&mut self, from: From, key: &[u8]) {
+    pub(crate) fn set(&mut self, from: From, key: &[u8]) {
         self.from = from;
         self.key.clear();
         self.key.extend_from_slice(key);
     }
 
     /// Goes on in the next chunk: a border belongs to the chunk above it.
-    fn set_border(&mut self, border: &[u8], direction: Direction) {
+    pub(crate) fn set_border(&mut self, border: &[u8], direction: Direction) {
         let from = match direction {
             Direction::Ascending => From::At,
             Direction::Descending => From::Behind,
@@ -260,7 +264,11 @@ impl Place {
     }
 
     /// The rest of `bounds`.
-    fn rest_of<'k>(&'k self, bounds: KeyBounds<'k>, direction: Direction) -> KeyBounds<'k> {
+    pub(crate) fn rest_of<'k>(
+        &'k self,
+        bounds: KeyBounds<'k>,
+        direction: Direction,
+    ) -> KeyBounds<'k> {
         let edge = match self.from {
             From::Bounds => return bounds,
             From::At => Bound::Included(&self.key[..]),
