@@ -201,11 +201,13 @@ impl ChunkMap {
         let chunks = found.map(|found| Some(self.tree.found_leaf(&guard, found?)?.chunk));
         for (chunk, key) in chunks.iter().zip(keys) {
             if let Some(chunk) = chunk {
-                chunk.prefetch_group(key);
+                chunk.prefetch_group(chunk.abbreviate(key));
             }
         }
         for (chunk, key) in chunks.iter().zip(keys) {
-            if let Some(slice) = chunk.and_then(|chunk| chunk.likely_slice(key)) {
+            if let Some(slice) =
+                chunk.and_then(|chunk| chunk.likely_slice(key, chunk.abbreviate(key)))
+            {
                 self.tree.arena.prefetch(slice, RECORD_LINES);
             }
         }

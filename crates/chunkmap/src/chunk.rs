@@ -514,20 +514,19 @@ impl<'g> Chunk<'g> {
         self.lower_bound_in(run.start, run.end, key, or_equal)
     }
 
-    /// Asks for the group that `key` is in, without touching it.
+    /// Asks for the group that keys of this abbreviation are in, without touching it.
     #[inline]
-    pub(crate) fn prefetch_group(&self, key: &[u8]) {
-        if let Some(offset) = self.group_offset(self.abbreviate(key)) {
+    pub(crate) fn prefetch_group(&self, abbreviation: u64) {
+        if let Some(offset) = self.group_offset(abbreviation) {
             for line in 0..GROUP_BYTES / 64 {
                 prefetch_line(self.base.wrapping_add(offset + line * 64));
             }
         }
     }
 
-    /// Where the record of `key` probably is, without touching any record.
+    /// Where the record of `key`, which has this abbreviation, probably is, without touching any record.
     #[inline]
-    pub(crate) fn likely_slice(&self, key: &[u8]) -> Option<SliceRef> {
-        let abbreviation = self.abbreviate(key);
+    pub(crate) fn likely_slice(&self, key: &[u8], abbreviation: u64) -> Option<SliceRef> {
         if let Some(at) = self.run_of(abbreviation).next() {
             // Acquire: pairs with the CAS in `swap`, so that the arena knows the slice's block.
             return SliceRef::from_word(self.sorted_word(at).load(Ordering::Acquire));

@@ -163,6 +163,21 @@ impl<'g> Merge<'g> {
         Some(At::Delta { at, abbreviation: entry.abbreviation })
     }
 
+    /// Takes the sorted entries that come before the next one of the delta, `most` of them at most; upwards.
+    #[inline]
+    fn sorted_run(&mut self, most: usize) -> std::ops::Range<usize> {
+        debug_assert!(self.direction == Direction::Ascending);
+        let begin = self.sorted.start;
+        let mut end = self.sorted.end.min(begin + most);
+        if !self.delta_range.is_empty() {
+            let next = self.delta[self.delta_range.start % self.delta.len()].entry.abbreviation;
+            let before = |at: &usize| self.chunk.sorted_abbreviation(*at) < next;
+            end = (begin..end).find(|at| !before(at)).unwrap_or(end);
+        }
+        self.sorted.start = end;
+        begin..end
+    }
+
     /// Whether the next entry comes from the sorted part, at `at`; `None` at the end.
     #[inline]
     fn sorted_is_next(&self, at: usize, delta: Option<&DeltaEntry>) -> Option<bool> {
@@ -220,17 +235,27 @@ impl<'g> ChunkCursor<'g> {
         direction: Direction,
         prefetch_lines: usize,
     ) -> ChunkCursor<'g> {
-        let mut cursor = ChunkCursor {
+        let mut cursor = ChunkCursor::merging(chunk, bounds, direction, prefetch_lines);
+        for place in 0..AHEAD {
+            cursor.ahead[place] = cursor.merge_next().map(NonNull::from);
+        }
+        cursor
+    }
+
+    /// A cursor for [`merge_next`](Self::merge_next) alone.
+    pub(crate) fn merging(
+        chunk: Chunk<'g>,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        prefetch_lines: usize,
+    ) -> ChunkCursor<'g> {
+        ChunkCursor {
             merge: Merge::new(chunk, bounds, direction),
             ahead: [None; AHEAD],
             visited: 0,
             previous: None,
             prefetch_lines,
-        };
-        for place in 0..AHEAD {
-            cursor.ahead[place] = cursor.merge_next().map(NonNull::from);
         }
-        cursor
     }
 
     pub(crate) fn chunk(&self) -> &Chunk<'g> {
@@ -274,9 +299,15 @@ impl<'g> ChunkCursor<'g> {
         Some(unsafe { word.as_ref() })
     }
 
+    /// As [`Merge::sorted_run`], without asking for their records.
+    #[inline]
+    pub(crate) fn sorted_run(&mut self, most: usize) -> std::ops::Range<usize> {
+        self.merge.sorted_run(most)
+    }
+
     /// Merges one entry more, and asks for its record.
     #[inline(always)]
-    fn merge_next(&mut self) -> Option<&'g RawAtomicU64> {
+    pub(crate) fn merge_next(&mut self) -> Option<&'g RawAtomicU64> {
         let at = self.merge.next()?;
         let chunk = self.merge.chunk();
         let word = match at {

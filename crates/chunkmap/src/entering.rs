@@ -94,7 +94,7 @@ impl ChunkMap {
             match leaf.chunk.find(key, intent.wanted()) {
                 Find::Hit(entry) => {
                     let lock = enter(guard, || match intent.is_in_place() {
-                        true => entry.record.try_write_in_place(),
+                        true => entry.record.try_write_in_place(&self.hazards),
                         false => entry.record.try_write_shared(),
                     })?;
                     if let Some(lock) = lock {

@@ -21,6 +21,7 @@ use crate::chunk::{Chunk, Find, Hit, Wanted};
 use crate::compact::Compaction;
 use crate::entering::{Intent, Writer};
 use crate::error::{Error, Result};
+use crate::hazards::Hazards;
 use crate::layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::options::Options;
 use crate::record::{ReadLock, WriteLock};
@@ -67,6 +68,7 @@ pub struct ChunkMap {
     pub(crate) options: Options,
     pub(crate) rebalances: AtomicU64,
     pub(crate) compaction: Compaction,
+    pub(crate) hazards: Hazards,
     journal: Option<Arc<dyn Journal>>,
 }
 
@@ -106,7 +108,17 @@ impl ChunkMap {
         let tree = Tree::new(arena, options.fanout(), options.delta_entries())?;
         let (counters, removals) = (StripedCounters::new(), Removals::new());
         let (rebalances, compaction) = (AtomicU64::new(0), Compaction::default());
-        Ok(ChunkMap { tree, counters, removals, options, rebalances, compaction, journal: None })
+        let hazards = Hazards::new();
+        Ok(ChunkMap {
+            tree,
+            counters,
+            removals,
+            options,
+            rebalances,
+            compaction,
+            hazards,
+            journal: None,
+        })
     }
 
     /// Tells each change from now on to a journal, before any thread reads it. Only
@@ -425,7 +437,7 @@ impl ChunkMap {
             }
             Compute::Replace(value) => {
                 check_value(value.len())?;
-                lock.try_in_place();
+                lock.try_in_place(&self.hazards);
                 let mut fresh = Fresh::new(&self.tree.arena);
                 self.overwrite(guard, hit, lock, &value, &mut fresh)?;
                 Ok(Computed::Replaced)
@@ -445,7 +457,7 @@ impl ChunkMap {
             Writer::Absent(..) => Ok(false),
             Writer::Locked(_, lock) if lock.value() != expected => Ok(false),
             Writer::Locked(hit, mut lock) => {
-                lock.try_in_place();
+                lock.try_in_place(&self.hazards);
                 let mut fresh = Fresh::new(&self.tree.arena);
                 self.overwrite(guard, hit, lock, new, &mut fresh)?;
                 Ok(true)

@@ -3,7 +3,7 @@
 //! | shared word | written by | read by |
 //! |---|---|---|
 //! | header | reader: readers +1 (Acquire), -1 (Release) | writer: readers, before it goes exclusive |
-//! | | writer: writer and exclusive bit on (Acquire), off with the new length (Release) | readers and writers |
+//! | | writer: writer and exclusive bit on (SeqCst), off with the new length (Release) | readers and writers |
 //! | | mover: writer and moving bit on (Acquire), off (Release) | writers |
 //! | | remover, replacer: dead bit (Release), once | every thread, before use |
 //!
@@ -16,7 +16,8 @@
 //!   (I-OWNER).
 //! - I-KEY: key and key length never change after the record was published.
 //! - I-VALUE: the value's bytes change only while the exclusive bit is on, which
-//!   excludes readers; or before the record is published.
+//!   excludes readers, and after the writer has seen that no reader has declared the record
+//!   (I-DECLARED, `hazards`); or before the record is published.
 //! - I-OWNER: while the writer bit is on, only its holder changes the entry word
 //!   that names the record (besides freezing it), and the dead bit.
 
@@ -26,6 +27,7 @@ use std::mem::ManuallyDrop;
 use sapwood_mem::sync::{self, Ordering, RawAtomicU64};
 
 use crate::error::Error;
+use crate::hazards::Hazards;
 use crate::held::{Held, may_wait};
 use crate::layout::record::{
     self, CROWDED, DEAD, EXCLUSIVE, HEADER_BYTES, KEY_LEN_BITS, MOVING, READER, READERS_BITS,
@@ -253,6 +255,35 @@ impl<'g> Record<'g> {
         unsafe { free_copy(self.base, header) };
     }
 
+    /// Key and value as they lie there; `None` if the record is dead, or a writer is changing it in place.
+    ///
+    /// # Safety
+    /// The caller has declared the record ([`Hazards`]) since it reached it under its pin, and reads the value no longer
+    /// than that.
+    #[inline]
+    pub(crate) unsafe fn read_declared(&self) -> Option<(&'g [u8], &'g [u8])> {
+        // Acquire: pairs with the Release that ended the last change.
+        let header = self.load(Ordering::Acquire);
+        if header.0 & (DEAD | EXCLUSIVE) != 0 {
+            return None;
+        }
+        let (key_len, value_len) = (header.key_len(), header.value_len());
+        // SAFETY: I-PINNED, I-KEY.
+        let key = unsafe { self.base.add(HEADER_BYTES) };
+        let value = self.value_ptr(key_len);
+        sync::read_bytes(key);
+        if value_len > 0 {
+            sync::read_bytes(value);
+        }
+        // SAFETY: I-PINNED, I-KEY; I-DECLARED: the header had no X, and the caller declared the record before.
+        unsafe {
+            Some((
+                std::slice::from_raw_parts(key, key_len),
+                std::slice::from_raw_parts(value, value_len),
+            ))
+        }
+    }
+
     /// Whether a reader is inside of the record at `base`. Of a dead record the answer no is final.
     ///
     /// # Safety
@@ -264,9 +295,24 @@ impl<'g> Record<'g> {
         record.load(Ordering::Acquire).readers() > 0
     }
 
-    /// Takes the writer bit, with the bytes if no reader is inside. Busy while another writer has
-    /// it.
-    pub(crate) fn try_write_in_place(&self) -> Result<Entered<WriteLock<'g>>, Error> {
+    /// Takes the writer bit, with the bytes if no reader is inside and none has declared the record. Busy while another
+    /// writer has it.
+    pub(crate) fn try_write_in_place(
+        &self,
+        hazards: &Hazards,
+    ) -> Result<Entered<WriteLock<'g>>, Error> {
+        let taken = self.take_writer(WriteMode::InPlace)?;
+        Ok(match taken {
+            Entered::Inside(mut lock) => {
+                lock.share_if_declared(hazards);
+                Entered::Inside(lock)
+            }
+            taken => taken,
+        })
+    }
+
+    /// As [`try_write_in_place`](Self::try_write_in_place), of a record that no other thread knows.
+    pub(crate) fn try_write_unpublished(&self) -> Result<Entered<WriteLock<'g>>, Error> {
         self.take_writer(WriteMode::InPlace)
     }
 
@@ -327,11 +373,11 @@ impl<'g> Record<'g> {
             let taken = header.0 | WRITER | if alone { EXCLUSIVE } else { 0 };
             // INVARIANT: I-VALUE, I-OWNER: the exclusive bit goes on only where no reader is inside,
             // the writer bit only where it was off. Acquire: pairs with the Release of the last
-            // writer and of the last reader.
+            // writer and of the last reader. SeqCst: I-DECLARED.
             match self.header().compare_exchange(
                 header.0,
                 taken,
-                Ordering::Acquire,
+                Ordering::SeqCst,
                 Ordering::Relaxed,
             ) {
                 Ok(_) => {
@@ -482,8 +528,8 @@ impl<'g> WriteLock<'g> {
         value
     }
 
-    /// Gets alone with the bytes, if no reader is inside.
-    pub(crate) fn try_in_place(&mut self) -> WriteMode {
+    /// Gets alone with the bytes, if no reader is inside and none has declared the record.
+    pub(crate) fn try_in_place(&mut self, hazards: &Hazards) -> WriteMode {
         if self.access == WriteMode::Copy {
             let header = self.record.load(Ordering::Relaxed);
             let alone = header.readers() == 0
@@ -493,16 +539,27 @@ impl<'g> WriteLock<'g> {
                     .compare_exchange(
                         header.0,
                         header.0 | EXCLUSIVE,
-                        // Acquire: pairs with the Release of the last reader that left.
-                        Ordering::Acquire,
+                        // Acquire: pairs with the Release of the last reader that left. SeqCst: I-DECLARED.
+                        Ordering::SeqCst,
                         Ordering::Relaxed,
                     )
                     .is_ok();
             if alone {
                 self.access = WriteMode::InPlace;
+                self.share_if_declared(hazards);
             }
         }
         self.access
+    }
+
+    /// Leaves the bytes alone if a reader may have declared the record (I-DECLARED); it has not been changed yet.
+    #[inline]
+    fn share_if_declared(&mut self, hazards: &Hazards) {
+        if self.access == WriteMode::InPlace && hazards.has(self.record.base) {
+            self.access = WriteMode::Copy;
+            // Relaxed: the bytes are as they were. Readers that come now see those of the last change by the same word.
+            self.record.header().fetch_and(!EXCLUSIVE, Ordering::Relaxed);
+        }
     }
 
     /// Sets the length that the value will have when the lock is dropped; in place only.

@@ -319,14 +319,14 @@ impl<B> Entry<B> {
 }
 
 /// Where a walk goes on when it looks for its chunk again.
-struct Place {
+pub(crate) struct Place {
     from: From,
     key: Vec<u8>,
 }
 
 /// How the key of a [`Place`] is meant, in the direction of the walk.
 #[derive(Clone, Copy)]
-enum From {
+pub(crate) enum From {
     /// There is none yet: at the bounds.
     Bounds,
     /// With the key itself.
@@ -336,12 +336,12 @@ enum From {
 }
 
 impl Place {
-    fn at_bounds() -> Place {
+    pub(crate) fn at_bounds() -> Place {
         Place { from: From::Bounds, key: Vec::new() }
     }
 
     #[cold]
-    fn set(&mut self, from: From, key: &[u8]) {
+    pub(crate) fn set(&mut self, from: From, key: &[u8]) {
         self.from = from;
         self.key.clear();
         self.key.extend_from_slice(key);
@@ -355,16 +355,24 @@ impl Place {
         direction: Direction,
     ) -> Step<B> {
         let Some(border) = next_border(chunk, bounds, direction) else { return Step::Ended };
+        self.set_border(border, direction);
+        Step::On
+    }
+
+    pub(crate) fn set_border(&mut self, border: &[u8], direction: Direction) {
         let from = match direction {
             Direction::Ascending => From::At,
             Direction::Descending => From::Behind,
         };
         self.set(from, border);
-        Step::On
     }
 
     /// The rest of `bounds`.
-    fn rest_of<'k>(&'k self, bounds: KeyBounds<'k>, direction: Direction) -> KeyBounds<'k> {
+    pub(crate) fn rest_of<'k>(
+        &'k self,
+        bounds: KeyBounds<'k>,
+        direction: Direction,
+    ) -> KeyBounds<'k> {
         let edge = match self.from {
             From::Bounds => return bounds,
             From::At => Bound::Included(&self.key[..]),

@@ -50,6 +50,14 @@ pub(crate) struct Found {
     epoch: Epoch,
 }
 
+impl Found {
+    /// Whether both are one chunk.
+    #[inline]
+    pub(crate) fn is(&self, other: &Found) -> bool {
+        self.slice == other.slice && self.epoch == other.epoch
+    }
+}
+
 /// Why nodes could not be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotReplaced {

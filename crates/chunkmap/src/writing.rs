@@ -110,7 +110,7 @@ impl ChunkMap {
         // SAFETY: I-PINNED: the record is this thread's own until it is published, and then it is
         // pinned.
         let record = unsafe { Record::new(self.tree.arena.ptr(slice)) };
-        match record.try_write_in_place()? {
+        match record.try_write_unpublished()? {
             Entered::Inside(lock) => Ok(lock),
             Entered::Dead | Entered::Busy => unreachable!("no other thread knows the record"),
         }

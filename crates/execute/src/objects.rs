@@ -1,7 +1,7 @@
 //! The objects of an engine, as queries reach them.
 
 use sapwood_aggregate::{Compiled, Disaggregator, KeyList, Selection};
-use sapwood_chunkmap::ChunkMap;
+use sapwood_chunkmap::{ChunkMap, Widths};
 use sapwood_engine::Columns;
 use sapwood_hashlog::HashLog;
 use sapwood_ptree::Tree;
@@ -38,6 +38,8 @@ pub struct Request<'a> {
     pub(crate) within: Option<Within<'a>>,
     /// What is read of batches of objects.
     pub(crate) columns: Columns,
+    /// How much of keys and values is read, where the first bytes of objects that are selected are enough.
+    pub(crate) widths: Option<Widths>,
     /// What a selected object costs beside being reached, one by one and in a run, in ns.
     pub(crate) object_ns: f64,
     pub(crate) run_object_ns: f64,
@@ -60,7 +62,20 @@ impl<'a> Request<'a> {
             let ns = ONE_BY_ONE_NS + query.columns().len() as f64 * FIGURE_NS;
             [ns, ns]
         };
-        Request { selection, threads, at_one_moment, within, columns, object_ns, run_object_ns }
+        let widths = query
+            .gathers_batches()
+            .then(|| Widths::new(query.key_bytes_min(), query.value_bytes_min()))
+            .flatten();
+        Request {
+            selection,
+            threads,
+            at_one_moment,
+            within,
+            columns,
+            widths,
+            object_ns,
+            run_object_ns,
+        }
     }
 
     /// The way in which an engine reaches what is asked for.
@@ -75,8 +90,17 @@ impl<'a> Request<'a> {
     ) -> Request<'a> {
         let &Execution { threads, at_one_moment, within, .. } = execution;
         let [object_ns, run_object_ns] = COLLECTED_NS;
-        let (selection, columns) = (by.selection(), Columns::Addresses);
-        Request { selection, threads, at_one_moment, within, columns, object_ns, run_object_ns }
+        let (selection, columns, widths) = (by.selection(), Columns::Addresses, None);
+        Request {
+            selection,
+            threads,
+            at_one_moment,
+            within,
+            columns,
+            widths,
+            object_ns,
+            run_object_ns,
+        }
     }
 }
 

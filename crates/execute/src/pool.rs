@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use sapwood_aggregate::QueryError;
+use sapwood_chunkmap::Piece;
 use sapwood_engine::{ColumnBatch, ColumnBuffer, Columns};
 use sapwood_hashlog::HashLog;
 
@@ -206,6 +207,11 @@ impl<S> Worker<'_, S> {
         }
     }
 
+    /// Objects and keys so far.
+    pub(crate) fn visited(&self) -> u64 {
+        self.visited
+    }
+
     #[inline]
     pub(crate) fn count(&mut self, visits: u64) -> ControlFlow<Stop> {
         self.visited += visits;
@@ -254,6 +260,15 @@ impl<S: Sink> Worker<'_, S> {
         match self.sink.push_selected(key, value) {
             Ok(()) => self.count(1),
             Err(error) => ControlFlow::Break(Stop::Query(Box::new(error))),
+        }
+    }
+
+    /// Takes objects that are selected, as an ordered map shows them.
+    #[inline]
+    pub(crate) fn push_piece(&mut self, piece: Piece<'_>) -> ControlFlow<Stop> {
+        match piece {
+            Piece::Batch(batch) => self.push_columns(batch, Chosen::All),
+            Piece::Entry(key, value) => self.push_selected(key, value),
         }
     }
 

@@ -47,7 +47,7 @@ const HOUSES: &[House] = &[
     House {
         name: "chunkmap",
         storeys: &[
-            &["abbreviation", "error", "layout", "striped"],
+            &["abbreviation", "error", "hazards", "layout", "striped"],
             &["held", "inner", "options", "shape"],
             &["record"],
             &["chunk"],
@@ -56,7 +56,7 @@ const HOUSES: &[House] = &[
             &["compact", "entering", "map", "value", "writing"],
             &["add", "check", "cluster", "rebalance", "removal", "scan", "stats"],
             &["run"],
-            &["batch"],
+            &["batch", "columns"],
             &["range", "split_points"],
             &["navigate"],
         ],

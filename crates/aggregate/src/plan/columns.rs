@@ -404,6 +404,10 @@ impl ColumnPlan {
         self.key_end > 0 || !self.is_gathered()
     }
 
+    pub(crate) fn key_bytes_min(&self) -> usize {
+        self.key_end
+    }
+
     pub(crate) fn value_bytes_min(&self) -> usize {
         self.value_end
     }

@@ -160,6 +160,11 @@ impl Compiled {
         self.columns.as_ref().map_or(0, ColumnPlan::value_bytes_min)
     }
 
+    /// How many of the first bytes of keys are read, where batches are gathered; objects with shorter keys are mismatches.
+    pub fn key_bytes_min(&self) -> usize {
+        self.columns.as_ref().map_or(0, ColumnPlan::key_bytes_min)
+    }
+
     /// Whether anything but the selection depends on keys. If not, objects that are known to be
     /// selected may be handed over without them,
     /// [`Column::NOTHING`](sapwood_engine::Column::NOTHING) in

@@ -5,6 +5,7 @@
 mod accounting;
 mod adapter;
 mod cluster;
+mod columns;
 mod ending;
 mod growth;
 mod journal;

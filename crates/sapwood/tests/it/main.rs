@@ -1,6 +1,7 @@
 //! The integration tests of the facade, one binary.
 
 mod aggregate;
+mod aggregate_ordered;
 mod aggregate_writers;
 mod backup;
 mod beside;

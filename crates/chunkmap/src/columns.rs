@@ -1,0 +1,643 @@
+//! Walks and look-ups by columns: the first bytes of many keys and values, gathered into batches.
+//!
+//! *Useful for* figures of fields of fixed width. *Not useful for* whole keys and values of any length: `scan` shows
+//! those. Each record of a group is asked for ahead, all are declared ([`Hazards`](crate::hazards::Hazards)), and then
+//! read one after the other, without a count and without a closure in between.
+//!
+//! ```text
+//!  chunk ── words of a group ──► prefetch ──► declare ──► fence ──► header, key, value of each ──► columns
+//!               of the next one ──► prefetch                            │ dead, in change, too short
+//!                                                                       └──► by its key, with a count
+//! ```
+//!
+//! *Thread safety*: each walk has its own columns and its own filter.
+
+use std::ops::{ControlFlow, Range};
+
+use sapwood_engine::{Column, ColumnBatch, KeyRange, Validity};
+use sapwood_mem::arena::prefetch_line;
+use sapwood_mem::reclaim::Guard;
+use sapwood_mem::sync::{Ordering, RawAtomicU64};
+
+use crate::Direction;
+use crate::chunk::{Chunk, Find, Wanted};
+use crate::cursor::{ChunkCursor, Visit, look};
+use crate::error::Result;
+use crate::hazards::{Bits, Declaring};
+use crate::layout::EntryState;
+use crate::layout::record::value_offset;
+use crate::map::{ChunkMap, check_key};
+use crate::record::{Entered, ReadLock, Record};
+use crate::scan::{From, Place, key_bounds, next_border};
+use crate::tree::Found;
+
+/// Most bytes of a key, and of a value, that columns have.
+pub const WIDTH_MAX: usize = 128;
+/// Most entries of a batch.
+const LEN_MAX: usize = 1_024;
+/// Bytes of a batch's columns that lie near by, in the first cache.
+const NEAR_BYTES: usize = 16 << 10;
+/// Records that are declared together: about twice as many as a core keeps loads in flight for, so that one fence is
+/// for many.
+const GROUP: usize = if cfg!(loom) { 2 } else { 64 };
+
+/// How many of the first bytes of keys and values columns have; 0: that column is not wanted.
+///
+/// Columns may be wider than was asked for: what lies behind the asked bytes is undefined.
+///
+/// ```
+/// use sapwood_chunkmap::{WIDTH_MAX, Widths};
+///
+/// assert!(Widths::new(0, 8).is_some());
+/// assert!(Widths::new(0, WIDTH_MAX + 1).is_none());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Widths {
+    key: usize,
+    value: usize,
+}
+
+impl Widths {
+    /// `None` if either is more than [`WIDTH_MAX`].
+    pub fn new(key: usize, value: usize) -> Option<Widths> {
+        (key.max(value) <= WIDTH_MAX).then_some(Widths { key, value })
+    }
+}
+
+/// What a walk by columns shows.
+#[derive(Debug, Clone, Copy)]
+pub enum Piece<'a> {
+    /// Entries whose keys and values are as long as was asked for.
+    Batch(&'a ColumnBatch<'a>),
+    /// An entry that is shorter, or was being changed: whole.
+    Entry(&'a [u8], &'a [u8]),
+}
+
+impl ChunkMap {
+    /// Shows every entry within `bounds` to `show`, until it breaks: the first bytes of keys and values by columns, in
+    /// batches, and each entry that is too short for them by itself. They come about in key order.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use sapwood_chunkmap::{ChunkMap, Piece, Widths};
+    ///
+    /// let map = ChunkMap::new();
+    /// map.put(b"a", &[1, 9, 9])?;
+    /// map.put(b"b", &[2])?;
+    /// map.put(b"c", &[])?;
+    /// let (mut sum, mut short) = (0, 0);
+    /// let widths = Widths::new(0, 1).expect("not wide");
+    /// let flow = map.scan_columns(.., widths, |piece| {
+    ///     match piece {
+    ///         Piece::Batch(batch) => {
+    ///             sum += (0..batch.len()).map(|at| u64::from(batch.values().item(at)[0])).sum::<u64>();
+    ///         }
+    ///         Piece::Entry(..) => short += 1,
+    ///     }
+    ///     ControlFlow::<()>::Continue(())
+    /// })?;
+    /// assert!(flow.is_continue());
+    /// assert_eq!((sum, short), (3, 1));
+    /// # Ok::<(), sapwood_chunkmap::Error>(())
+    /// ```
+    ///
+    /// # Consistency
+    /// That of [`scan`](Self::scan), but for the order: every key present from start to end is shown exactly once, none
+    /// twice, each value whole, as it was at one moment of the call. A writer that changes a value while a batch is
+    /// gathered around it changes a copy.
+    ///
+    /// # Errors
+    /// As of [`scan`](Self::scan).
+    pub fn scan_columns<B>(
+        &self,
+        bounds: impl KeyRange,
+        widths: Widths,
+        mut show: impl FnMut(Piece<'_>) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        let bounds = key_bounds(&bounds);
+        if bounds.is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let guard = self.tree.reclaimer.pin();
+        let mut gathering = Gathering::new(self, &guard, widths);
+        let mut place = Place::at_bounds();
+        loop {
+            let rest = place.rest_of(bounds, Direction::Ascending);
+            let chunk = self.chunk_at_edge(&guard, rest, Direction::Ascending);
+            let bytes = gathering.columns.record_bytes(chunk.low().unwrap_or_default().len());
+            let cursor =
+                ChunkCursor::merging(chunk, rest, Direction::Ascending, bytes.div_ceil(64));
+            let walked = gathering.chunk(cursor, bytes, &mut place, &mut show)?;
+            let border = match walked {
+                Walked::Break(result) => return Ok(ControlFlow::Break(result)),
+                Walked::Anew => None,
+                Walked::Whole => {
+                    let border = next_border(&chunk, bounds, Direction::Ascending);
+                    if let Some(border) = border {
+                        place.set_border(border, Direction::Ascending);
+                    }
+                    if bounds.cover(&chunk) {
+                        self.cluster_if_due(&guard, &chunk);
+                    }
+                    border
+                }
+            };
+            let is_last = border.is_none() && matches!(walked, Walked::Whole);
+            if let ControlFlow::Break(result) = gathering.show_late(&mut show)? {
+                return Ok(ControlFlow::Break(result));
+            }
+            if is_last {
+                return Ok(gathering.hand_out(&mut show));
+            }
+            guard.repin();
+        }
+    }
+
+    /// Looks many keys up, and shows the entries that are there as [`scan_columns`](Self::scan_columns) does. Fastest
+    /// where keys ascend: those of one chunk are looked for together. A key that is given twice is shown twice.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use sapwood_chunkmap::{ChunkMap, Piece, Widths};
+    ///
+    /// let map = ChunkMap::new();
+    /// map.put(b"acorn", &[3])?;
+    /// map.put(b"twig", &[4])?;
+    /// let mut found = 0;
+    /// let widths = Widths::new(0, 1).expect("not wide");
+    /// let flow = map.get_many_columns(&["acorn", "leaf", "twig"], widths, |piece| {
+    ///     if let Piece::Batch(batch) = piece {
+    ///         found += batch.len();
+    ///     }
+    ///     ControlFlow::<()>::Continue(())
+    /// })?;
+    /// assert!(flow.is_continue());
+    /// assert_eq!(found, 2);
+    /// # Ok::<(), sapwood_chunkmap::Error>(())
+    /// ```
+    ///
+    /// # Consistency
+    /// As of [`get_many`](Self::get_many): each read is linearizable, the batch as a whole is not atomic.
+    ///
+    /// # Errors
+    /// As of [`get_with`](Self::get_with), at the first key that is refused.
+    pub fn get_many_columns<K: AsRef<[u8]>, B>(
+        &self,
+        keys: &[K],
+        widths: Widths,
+        mut show: impl FnMut(Piece<'_>) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        let guard = self.tree.reclaimer.pin();
+        let mut gathering = Gathering::new(self, &guard, widths);
+        for keys in keys.chunks(GROUP) {
+            gathering.keys(keys)?;
+            let mut flow = gathering.show_late(&mut show)?;
+            if flow.is_continue() && !gathering.columns.has_room() {
+                flow = gathering.hand_out(&mut show);
+            }
+            if flow.is_break() {
+                return Ok(flow);
+            }
+            guard.repin();
+        }
+        Ok(gathering.hand_out(&mut show))
+    }
+}
+
+/// How the walk over a chunk ended.
+enum Walked<B> {
+    Whole,
+    /// The chunk may have gone: from the place again.
+    Anew,
+    Break(B),
+}
+
+/// A walk, and what it has gathered.
+struct Gathering<'m, 'g> {
+    map: &'m ChunkMap,
+    guard: &'g Guard<'g>,
+    /// `None`: each record is read with a count.
+    declaring: Option<Declaring<'m>>,
+    columns: Buffer,
+    /// The chunks of a group of keys.
+    runs: Vec<Run>,
+    /// Entries that are too short for the columns.
+    short: Vec<ReadLock<'m>>,
+    /// Keys that are looked up again when the chunk is done with: their records were being changed, or had moved.
+    late: Vec<Vec<u8>>,
+}
+
+/// Keys of a group, by their places, that are of one chunk.
+struct Run {
+    found: Found,
+    keys: Range<usize>,
+}
+
+/// The record before, of the same chunk.
+#[derive(Clone, Copy)]
+struct Previous<'g> {
+    record: Option<Record<'g>>,
+    /// Whether it was dead: its key is looked up.
+    moved: bool,
+}
+
+impl Previous<'_> {
+    #[inline]
+    fn is_of(&self, key: &[u8]) -> bool {
+        self.record.is_some_and(|record| record.key() == key)
+    }
+}
+
+impl<'m: 'g, 'g> Gathering<'m, 'g> {
+    fn new(map: &'m ChunkMap, guard: &'g Guard<'g>, widths: Widths) -> Gathering<'m, 'g> {
+        Gathering {
+            map,
+            guard,
+            declaring: map.hazards.declare(),
+            columns: Buffer::new(widths),
+            runs: Vec::new(),
+            short: Vec::new(),
+            late: Vec::new(),
+        }
+    }
+
+    /// Gathers the entries of a chunk that a cursor merges.
+    fn chunk<B>(
+        &mut self,
+        mut cursor: ChunkCursor<'g>,
+        bytes: usize,
+        place: &mut Place,
+        show: &mut impl FnMut(Piece<'_>) -> ControlFlow<B>,
+    ) -> Result<Walked<B>> {
+        let (chunk, epoch) = (*cursor.chunk(), self.guard.epoch());
+        let mut previous = Previous { record: None, moved: false };
+        let (mut group, mut next) = (Group::new(), Group::new());
+        group.fill(&mut cursor, bytes);
+        while let Some(&(_, last)) = group.entries.last() {
+            // Their records come while those of this group are read.
+            next.fill(&mut cursor, bytes);
+            self.group(&chunk, &group, &mut previous)?;
+            if !self.columns.has_room() || !self.short.is_empty() {
+                place.set(From::Behind, last.key());
+                if let ControlFlow::Break(result) = self.show_group(show) {
+                    return Ok(Walked::Break(result));
+                }
+                if self.guard.epoch() != epoch {
+                    return Ok(Walked::Anew);
+                }
+            }
+            std::mem::swap(&mut group, &mut next);
+        }
+        Ok(Walked::Whole)
+    }
+
+    /// Gathers the entries of a group.
+    fn group(
+        &mut self,
+        chunk: &Chunk<'g>,
+        group: &Group<'g>,
+        previous: &mut Previous<'g>,
+    ) -> Result<()> {
+        if let Some(declaring) = &self.declaring {
+            declaring.declare(&group.bits);
+        }
+        for &(word, record) in &group.entries {
+            if previous.moved && previous.is_of(record.key()) {
+                // As `ChunkCursor::next` says.
+                continue;
+            }
+            // SAFETY: declared just now, and reached under the guard.
+            let read = self.declaring.as_ref().and_then(|_| unsafe { record.read_declared() });
+            match read {
+                Some((key, value)) if self.columns.take(key, value) => {
+                    *previous = Previous { record: Some(record), moved: false };
+                }
+                _ => self.by_itself(chunk, word, record, previous)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an entry that is too short for the columns, or whose record was dead or being changed, with a count.
+    #[cold]
+    fn by_itself(
+        &mut self,
+        chunk: &Chunk<'g>,
+        word: &'g RawAtomicU64,
+        record: Record<'g>,
+        previous: &mut Previous<'g>,
+    ) -> Result<()> {
+        if self.enter(record)? {
+            *previous = Previous { record: Some(record), moved: false };
+            return Ok(());
+        }
+        let (record, moved) = match look(chunk, word).0 {
+            Visit::Gone => return Ok(()),
+            Visit::Record(record) => (record, false),
+            Visit::Moved(record) => (record, true),
+        };
+        if !previous.is_of(record.key()) {
+            self.late.push(record.key().to_vec());
+        }
+        *previous = Previous { record: Some(record), moved };
+        Ok(())
+    }
+
+    /// Takes a record's entry if it is alive, now or later; false if it is dead.
+    fn enter(&mut self, record: Record<'g>) -> Result<bool> {
+        match record.try_read()? {
+            Entered::Inside(lock) => {
+                if !self.columns.take(lock.key(), lock.value()) {
+                    // SAFETY: I-HELD: the borrow of the map ends before the map does.
+                    self.short.push(unsafe { lock.beyond_pin() });
+                }
+                Ok(true)
+            }
+            Entered::Busy => {
+                self.late.push(record.key().to_vec());
+                Ok(true)
+            }
+            Entered::Dead => Ok(false),
+        }
+    }
+
+    /// Gathers the entries of up to [`GROUP`] keys: each step for all of them before the next one for any.
+    fn keys<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<()> {
+        keys.iter().try_for_each(|key| check_key(key.as_ref()))?;
+        let guard = self.guard;
+        self.find_chunks(keys);
+        let runs = std::mem::take(&mut self.runs);
+        let chunk_of =
+            |run: &Run| self.map.tree.found_leaf(guard, run.found).map(|leaf| leaf.chunk);
+        let mut abbreviations = [0; GROUP];
+        for run in &runs {
+            let Some(chunk) = chunk_of(run) else { continue };
+            for at in run.keys.clone() {
+                abbreviations[at] = chunk.abbreviate(keys[at].as_ref());
+                chunk.prefetch_group(abbreviations[at]);
+            }
+        }
+        let mut likely: [Option<Record<'g>>; GROUP] = [None; GROUP];
+        let mut bits = Bits::default();
+        for run in &runs {
+            let Some(chunk) = chunk_of(run) else { continue };
+            for at in run.keys.clone() {
+                let key = keys[at].as_ref();
+                if let Some(slice) = chunk.likely_slice(key, abbreviations[at]) {
+                    let record = chunk.record(slice);
+                    prefetch(record, self.columns.record_bytes(key.len()));
+                    bits.add(record.address());
+                    likely[at] = Some(record);
+                }
+            }
+        }
+        if let Some(declaring) = &self.declaring {
+            declaring.declare(&bits);
+        } else {
+            likely = [None; GROUP];
+        }
+        for (at, key) in keys.iter().enumerate() {
+            let key = key.as_ref();
+            // SAFETY: declared just now, and reached under the guard.
+            match likely[at].and_then(|record| unsafe { record.read_declared() }) {
+                Some((found, value)) if found == key && self.columns.take(found, value) => {}
+                _ => {
+                    let run = runs.iter().find(|run| run.keys.contains(&at));
+                    self.key_by_itself(run.and_then(chunk_of), key)?;
+                }
+            }
+        }
+        self.runs = runs;
+        Ok(())
+    }
+
+    /// As [`by_itself`](Self::by_itself), of a key, which may be absent.
+    fn key_by_itself(&mut self, chunk: Option<Chunk<'g>>, key: &[u8]) -> Result<()> {
+        match chunk.map(|chunk| chunk.find(key, Wanted::Record)) {
+            Some(Find::Hit(hit)) if self.enter(hit.record)? => {}
+            Some(Find::Miss(miss)) if !miss.stale => {}
+            _ => self.late.push(key.to_vec()),
+        }
+        Ok(())
+    }
+
+    /// Finds the chunks of a group of keys, and asks for their first lines. Of keys that ascend, those between two of one
+    /// chunk are not searched for.
+    fn find_chunks<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
+        self.runs.clear();
+        let find = |at: usize| self.map.tree.find_leaf(self.guard, keys[at].as_ref());
+        if !keys.is_sorted_by(|a, b| a.as_ref() <= b.as_ref()) {
+            self.runs.extend((0..keys.len()).map(|at| Run { found: find(at), keys: at..at + 1 }));
+            return;
+        }
+        let mut begin = 0;
+        while begin < keys.len() {
+            let found = find(begin);
+            // The first key that may be of another chunk, by steps that grow, and then by halves.
+            let (mut limit, mut step) = (begin + 1, 1);
+            let mut beyond = keys.len();
+            while limit < beyond {
+                let at = (limit + step - 1).min(beyond - 1);
+                if find(at).is(&found) {
+                    (limit, step) = (at + 1, step * 2);
+                } else {
+                    (beyond, step) = (at, 1);
+                }
+            }
+            self.runs.push(Run { found, keys: begin..limit });
+            begin = limit;
+        }
+    }
+
+    /// Shows the short entries of a group, and what was gathered if there is no room for another group.
+    fn show_group<B>(
+        &mut self,
+        show: &mut impl FnMut(Piece<'_>) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        for lock in std::mem::take(&mut self.short) {
+            let shown = self.outside(|_| show(Piece::Entry(lock.key(), lock.value())));
+            if shown.is_break() {
+                return shown;
+            }
+        }
+        if self.columns.has_room() { ControlFlow::Continue(()) } else { self.hand_out(show) }
+    }
+
+    /// Shows the entries that were left for later.
+    fn show_late<B>(
+        &mut self,
+        show: &mut impl FnMut(Piece<'_>) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        if !self.late.is_empty() {
+            self.withdraw();
+        }
+        for key in std::mem::take(&mut self.late) {
+            if let Some(lock) = self.map.read_lock(self.guard, &key)? {
+                // SAFETY: I-HELD: the borrow of the map ends before the map does.
+                self.short.push(unsafe { lock.beyond_pin() });
+            }
+        }
+        Ok(self.show_group(show))
+    }
+
+    /// Shows what was gathered.
+    fn hand_out<B>(
+        &mut self,
+        show: &mut impl FnMut(Piece<'_>) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        if self.columns.len == 0 {
+            return ControlFlow::Continue(());
+        }
+        let flow = self.outside(|gathering| show(Piece::Batch(&gathering.columns.batch())));
+        self.columns.len = 0;
+        flow
+    }
+
+    /// Lets go of the pin and of what is declared, and calls a closure of the caller's.
+    fn outside<R>(&self, work: impl FnOnce(&Self) -> R) -> R {
+        self.withdraw();
+        self.guard.outside(|| work(self))
+    }
+
+    fn withdraw(&self) {
+        if let Some(declaring) = &self.declaring {
+            declaring.withdraw();
+        }
+    }
+}
+
+/// Entries of a chunk whose records are asked for.
+struct Group<'g> {
+    entries: Vec<(&'g RawAtomicU64, Record<'g>)>,
+    bits: Bits,
+}
+
+impl<'g> Group<'g> {
+    fn new() -> Group<'g> {
+        Group { entries: Vec::with_capacity(GROUP), bits: Bits::default() }
+    }
+
+    /// Takes the next entries that have a record, and asks for so many bytes of each: none if there are no more.
+    #[inline]
+    fn fill(&mut self, cursor: &mut ChunkCursor<'g>, bytes: usize) {
+        self.entries.clear();
+        self.bits = Bits::default();
+        let chunk = *cursor.chunk();
+        while self.entries.len() < GROUP {
+            let run = cursor.sorted_run(GROUP - self.entries.len());
+            if run.is_empty() {
+                // The next one is of the delta, or equal to it.
+                let Some(word) = cursor.merge_next() else { break };
+                self.take(&chunk, word, bytes);
+            } else {
+                run.for_each(|at| self.take(&chunk, chunk.sorted_word(at), bytes));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, chunk: &Chunk<'g>, word: &'g RawAtomicU64, bytes: usize) {
+        // Acquire: pairs with the CAS in `append` or `swap` that published the record.
+        if let EntryState::Record(slice) = EntryState::of(word.load(Ordering::Acquire)) {
+            let record = chunk.record(slice);
+            prefetch(record, bytes);
+            self.bits.add(record.address());
+            self.entries.push((word, record));
+        }
+    }
+}
+
+/// Columns that are filled.
+struct Buffer {
+    asked: Widths,
+    keys: Filled,
+    values: Filled,
+    len: usize,
+    len_max: usize,
+}
+
+/// The bytes of a column.
+struct Filled {
+    bytes: Vec<u8>,
+    /// Whole words, as many as hold what was asked for.
+    width: usize,
+}
+
+impl Filled {
+    fn new(width: usize, len: usize) -> Filled {
+        Filled { bytes: vec![0; width * len], width }
+    }
+
+    /// Puts the first of these bytes at a place.
+    #[inline(always)]
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        let width = self.width;
+        let item = &mut self.bytes[at * width..][..width];
+        match (item.first_chunk_mut::<8>(), bytes.first_chunk::<8>()) {
+            (Some(word), Some(bytes)) if width == 8 => *word = *bytes,
+            _ => {
+                let len = width.min(bytes.len());
+                item[..len].copy_from_slice(&bytes[..len]);
+            }
+        }
+    }
+
+    fn column(&self, len: usize) -> Column<'_> {
+        match self.width {
+            0 => Column::NOTHING,
+            width => Column::new(&self.bytes[..len * width], 0, width, width)
+                .expect("items as far apart as they are wide"),
+        }
+    }
+}
+
+impl Buffer {
+    fn new(asked: Widths) -> Buffer {
+        let [key, value] = [asked.key, asked.value].map(|width| width.next_multiple_of(8));
+        let len_max = (NEAR_BYTES / (key + value).max(1)).clamp(2 * GROUP, LEN_MAX);
+        let (keys, values) = (Filled::new(key, len_max), Filled::new(value, len_max));
+        Buffer { asked, keys, values, len: 0, len_max }
+    }
+
+    /// Whether another group of entries has room.
+    fn has_room(&self) -> bool {
+        self.len + GROUP <= self.len_max
+    }
+
+    /// Takes an entry, unless it is shorter than was asked for.
+    #[inline(always)]
+    fn take(&mut self, key: &[u8], value: &[u8]) -> bool {
+        let fits = self.asked.key <= key.len() && self.asked.value <= value.len();
+        if fits {
+            if self.keys.width > 0 {
+                self.keys.put(self.len, key);
+            }
+            if self.values.width > 0 {
+                self.values.put(self.len, value);
+            }
+            self.len += 1;
+        }
+        fits
+    }
+
+    fn batch(&self) -> ColumnBatch<'_> {
+        let (keys, values) = (self.keys.column(self.len), self.values.column(self.len));
+        ColumnBatch::new(self.len, keys, values, Validity::All).expect("columns of this length")
+    }
+
+    /// Bytes of a record that are read, if its key is so long.
+    fn record_bytes(&self, key_len: usize) -> usize {
+        value_offset(key_len) + self.values.width
+    }
+}
+
+/// Asks for the first bytes of a record, which may begin in the middle of a line.
+#[inline(always)]
+fn prefetch(record: Record<'_>, bytes: usize) {
+    let base = record.address();
+    prefetch_line(base);
+    for at in (64..bytes).step_by(64) {
+        prefetch_line(base.wrapping_add(at));
+    }
+    prefetch_line(base.wrapping_add(bytes - 1));
+}
