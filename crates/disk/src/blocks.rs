@@ -7,13 +7,13 @@ pub const BLOCK_BYTES: usize = 4096;
 
 #[repr(C, align(4096))]
 #[derive(Clone, FromBytes, IntoBytes, Immutable)]
-struct Block([u8; BLOCK_BYTES]);
+pub(crate) struct Block([u8; BLOCK_BYTES]);
 
 const _: () = assert!(size_of::<Block>() == BLOCK_BYTES && align_of::<Block>() == BLOCK_BYTES);
 
 /// A buffer of whole blocks, aligned for direct I/O, zeroed when made.
 #[derive(Clone, Default)]
-pub struct Blocks(Vec<Block>);
+pub struct Blocks(pub(crate) Vec<Block>);
 
 impl Blocks {
     /// A buffer of at least `bytes` bytes, rounded up to whole blocks.

@@ -11,14 +11,16 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::pool::{Job, Pool};
 use sapwood_mem::shared::{Dax, SharedMapping};
 use sapwood_mem::view::FileView;
 
 use crate::{
-    BLOCK_BYTES, Blocks, CachedFile, Disk, File, Mapped, Presence, Read, Reading, View, Work, name,
+    BLOCK_BYTES, BegunRead, Blocks, CachedFile, Disk, DiskReads, File, Mapped, OwnedRead, Presence,
+    Read, Reading, ReadsBy, View, Work, name, ring,
 };
 
 /// Holds the lock. It is hidden, so it is neither listed nor a name that [`Disk::create`] takes.
@@ -36,6 +38,10 @@ const FORCE_DAX: &str = "SAPWOOD_FORCE_DAX";
 pub struct FileDisk {
     folder: Arc<Folder>,
     pool: Pool,
+    /// Chosen when it is first asked for.
+    reads_by: OnceLock<ReadsBy>,
+    /// Reads that rings were given.
+    ring_reads: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -114,7 +120,7 @@ impl FileDisk {
         }
         let access = Access::ReadWrite;
         let folder = Folder { path, names, _lock: lock, readers, cache, access, dax: dax() };
-        Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
+        Ok(FileDisk::of(folder))
     }
 
     /// Opens the folder at `path`, which must be there, to read it: nothing in it is made, written
@@ -132,7 +138,7 @@ impl FileDisk {
         let path = folder.path.display();
         let direct = direct.map_err(|cause| about(&format!("open folder {path}"), &cause))?;
         folder.cache = PageCache::bypassed_if(direct);
-        Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
+        Ok(FileDisk::of(folder))
     }
 
     /// Opens the folder at `path` to read it while another process may write there: it is not locked, and
@@ -145,7 +151,33 @@ impl FileDisk {
     /// What the system answers.
     pub fn open_unlocked(path: impl AsRef<Path>) -> io::Result<FileDisk> {
         let folder = Folder::to_read(path.as_ref(), |_| Ok(None))?;
-        Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
+        Ok(FileDisk::of(folder))
+    }
+
+    fn of(folder: Folder) -> FileDisk {
+        let (reads_by, ring_reads) = (OnceLock::new(), AtomicU64::new(0));
+        FileDisk { folder: Arc::new(folder), pool: Pool::default(), reads_by, ring_reads }
+    }
+
+    /// Another way of reads that are in flight together; by default [`DiskReads::Auto`], which is tried
+    /// as soon as [`Disk::reads_by`] is asked, or reads are begun.
+    ///
+    /// # Errors
+    /// Where io_uring is demanded, what the system answers.
+    pub fn with_reads(self, reads: DiskReads) -> io::Result<FileDisk> {
+        Ok(FileDisk { reads_by: OnceLock::from(reads.choose()?), ..self })
+    }
+
+    /// Whether the calling thread reads by a ring of its own. A thread that gets none reads by others.
+    fn has_ring(&self) -> bool {
+        self.reads_by() == ReadsBy::IoUring && ring::prepare().is_ok()
+    }
+
+    /// Begins reads by the calling thread's ring.
+    fn begin_by_ring(&self, jobs: Vec<Job>) -> Vec<ring::RingRead> {
+        // Relaxed: a figure.
+        self.ring_reads.fetch_add(jobs.len() as u64, Ordering::Relaxed);
+        ring::begin(jobs)
     }
 
     /// Whether reads and writes go past the page cache.
@@ -435,6 +467,35 @@ impl Disk for FileDisk {
         }
     }
 
+    fn begin_reads(&self, reads: Vec<OwnedRead>) -> Vec<BegunRead> {
+        // A read of another disk goes its own way, and all with it.
+        let jobs = match self.has_ring() {
+            true => reads.iter().map(job_of).collect::<Option<Vec<_>>>(),
+            false => None,
+        };
+        match jobs {
+            Some(mut jobs) => {
+                for (job, read) in jobs.iter_mut().zip(reads) {
+                    job.into = read.into;
+                }
+                self.begin_by_ring(jobs).into_iter().map(BegunRead::by_ring).collect()
+            }
+            None => {
+                let (begun, works) = reads.into_iter().map(OwnedRead::split).unzip();
+                self.pool.spawn(works);
+                begun
+            }
+        }
+    }
+
+    fn reads_by(&self) -> ReadsBy {
+        *self.reads_by.get_or_init(|| DiskReads::Auto.choose().unwrap_or(ReadsBy::Threads))
+    }
+
+    fn ring_reads(&self) -> u64 {
+        self.ring_reads.load(Ordering::Relaxed)
+    }
+
     fn spawn(&self, works: Vec<Work>) {
         self.pool.spawn(works);
     }
@@ -471,6 +532,14 @@ impl Disk for FileDisk {
         };
         format!("{}{how}", self.folder.path.display())
     }
+}
+
+/// A read of a file of a folder like this, without its buffer.
+fn job_of(read: &OwnedRead) -> Option<Job> {
+    let any: &dyn Any = &*read.file;
+    let file = any.downcast_ref::<RealFile>()?;
+    expect_aligned(read.offset);
+    Some(Job { file: Arc::clone(&file.file), offset: read.offset, into: Blocks::default() })
 }
 
 /// What callers promise, since direct I/O refuses anything else, and the page cache does not.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use std::{fmt, fs};
 
-use crate::{Disk, FileDisk};
+use crate::{Disk, DiskReads, FileDisk};
 
 /// A directory with folders in it. A path has its names from the directory on, with a `/` between; an empty
 /// one is that of the directory itself.
@@ -53,12 +53,27 @@ pub trait Folders: Send + Sync + fmt::Debug {
 #[derive(Debug)]
 pub struct FileFolders {
     directory: PathBuf,
+    reads: DiskReads,
 }
 
 impl FileFolders {
     /// Those of a directory, which need not be there.
     pub fn new(directory: impl AsRef<Path>) -> FileFolders {
-        FileFolders { directory: directory.as_ref().to_owned() }
+        FileFolders { directory: directory.as_ref().to_owned(), reads: DiskReads::default() }
+    }
+
+    /// The way of reads that are in flight together, of each folder that is opened.
+    #[must_use]
+    pub fn with_reads(self, reads: DiskReads) -> FileFolders {
+        FileFolders { reads, ..self }
+    }
+
+    fn reading(&self, disk: FileDisk) -> io::Result<FileDisk> {
+        match self.reads {
+            // It is tried when it is first needed.
+            DiskReads::Auto => Ok(disk),
+            reads => disk.with_reads(reads),
+        }
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -72,15 +87,15 @@ impl FileFolders {
 
 impl Folders for FileFolders {
     fn open(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
-        Ok(Arc::new(FileDisk::open(self.path(path))?))
+        Ok(Arc::new(self.reading(FileDisk::open(self.path(path))?)?))
     }
 
     fn open_read_only(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
-        Ok(Arc::new(FileDisk::open_read_only(self.path(path))?))
+        Ok(Arc::new(self.reading(FileDisk::open_read_only(self.path(path))?)?))
     }
 
     fn open_unlocked(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
-        Ok(Arc::new(FileDisk::open_unlocked(self.path(path))?))
+        Ok(Arc::new(self.reading(FileDisk::open_unlocked(self.path(path))?)?))
     }
 
     fn make(&self, path: &str) -> io::Result<()> {

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use crate::{BLOCK_BYTES, Blocks, CachedFile, Disk, File, Presence, Read, Reading, Work};
+use crate::{
+    BLOCK_BYTES, BegunRead, Blocks, CachedFile, Disk, File, OwnedRead, Presence, Read, Reading,
+    ReadsBy, Work,
+};
 
 /// Most bytes of a file that is read into memory: it may be written in place, as one that says by turns which of
 /// others is the newest.
@@ -100,6 +103,18 @@ impl Disk for HeldFiles {
 
     fn read_many(&self, reads: &mut [Read<'_>]) {
         self.disk.read_many(reads);
+    }
+
+    fn begin_reads(&self, reads: Vec<OwnedRead>) -> Vec<BegunRead> {
+        self.disk.begin_reads(reads)
+    }
+
+    fn reads_by(&self) -> ReadsBy {
+        self.disk.reads_by()
+    }
+
+    fn ring_reads(&self) -> u64 {
+        self.disk.ring_reads()
     }
 
     fn spawn(&self, works: Vec<Work>) {

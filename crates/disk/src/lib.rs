@@ -13,6 +13,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+mod begun;
 mod blocks;
 mod cached;
 mod checksum;
@@ -24,9 +25,12 @@ pub mod log;
 mod name;
 mod pending;
 mod pool;
+mod reading;
+mod ring;
 #[cfg(feature = "sim")]
 mod sim;
 
+pub use begun::{BegunRead, OwnedRead};
 pub use blocks::{BLOCK_BYTES, Blocks};
 pub use cached::{CachedFile, Mapped, Presence, View};
 pub use checksum::checksum;
@@ -35,6 +39,7 @@ pub use file::FileDisk;
 pub use folders::{FileFolders, Folders};
 pub use held::HeldFiles;
 pub use pending::{Pending, Work};
+pub use reading::{DiskReads, ReadsBy};
 #[cfg(feature = "sim")]
 pub use sim::{CrashImages, Faults, ReadFault, SECTOR_BYTES, SimDisk, SyncFault, WriteFault};
 
@@ -78,6 +83,20 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn sync(&self) -> io::Result<()>;
     /// Does all reads, many at a time, and answers when the last is done.
     fn read_many(&self, reads: &mut [Read<'_>]);
+    /// Begins all reads, in flight together. Each answers for itself.
+    fn begin_reads(&self, reads: Vec<OwnedRead>) -> Vec<BegunRead> {
+        let (begun, works) = reads.into_iter().map(OwnedRead::split).unzip();
+        self.spawn(works);
+        begun
+    }
+    /// By what reads that were [begun](Self::begin_reads) are in flight together.
+    fn reads_by(&self) -> ReadsBy {
+        ReadsBy::Threads
+    }
+    /// Reads that were given to io_uring so far.
+    fn ring_reads(&self) -> u64 {
+        0
+    }
     /// Does works that wait for this disk: many at a time, in any order, in the background, or all
     /// before it returns. A work must not hold the last reference to the disk.
     fn spawn(&self, works: Vec<Work>) {

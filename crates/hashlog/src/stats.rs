@@ -60,6 +60,12 @@ pub struct HashStats {
     pub compaction_error: Option<Error>,
     /// Records read from the disk so far.
     pub cold_reads: u64,
+    /// By what reads of a batch are in flight together: `io_uring`, or `threads` where the system has none
+    /// or forbids it, or the disk was opened so. Empty for a log in memory.
+    pub reads_by: &'static str,
+    /// Reads of batches that were given to io_uring so far. A thread that the system refuses a ring of its
+    /// own reads by others, also where `reads_by` says `io_uring`.
+    pub ring_reads: u64,
     /// Records that the index was asked about so far, whether they are superseded: by walks of the
     /// log about those on the disk, and as pages came back.
     pub chains_asked: u64,

@@ -8,6 +8,7 @@
 //! | [`words`] | an array of atomic words, which a file may fill |
 //! | [`shared`] | bytes of a file that are written by storing to memory |
 //! | [`view`] | bytes of a file that nothing changes any more |
+//! | [`ring`] | buffers that the kernel fills from files, many at a time |
 //! | [`slice`](mod@slice) | names and size classes of the pieces of an arena |
 //! | [`arena`] | an allocator of slices |
 //! | [`epoch`] | pins of threads, and the epochs that they are pinned in |
@@ -29,6 +30,7 @@ pub mod reclaim;
 pub mod reentry;
 pub mod region;
 pub mod reserve;
+pub mod ring;
 pub mod shared;
 pub mod slice;
 mod stripe;

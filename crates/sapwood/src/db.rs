@@ -210,7 +210,7 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn open_with(path: impl AsRef<Path>, options: DbOptions) -> Result<Self> {
-        Self::of_directory(Directory::open(path.as_ref())?, &options)
+        Self::of_directory(Directory::open(path.as_ref(), options.disk_reads)?, &options)
     }
 
     /// Opens the database in a directory to read it, as it is at one moment, also while another process, or this one,

@@ -4,6 +4,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sapwood_disk::DiskReads;
 use sapwood_ptree::PoolOptions;
 use sapwood_wal::WalOptions;
 
@@ -31,6 +32,7 @@ pub struct DbOptions {
     pub(crate) on_recovery: OnRecovery,
     /// Threads that do again what the log tells; by default as many as the machine has processors.
     pub(crate) recovery_threads: Option<NonZero<usize>>,
+    pub(crate) disk_reads: DiskReads,
 }
 
 /// How far opening a database has come with reading its log ([`DbOptions::on_recovery`]).
@@ -74,6 +76,7 @@ impl Default for DbOptions {
             is_lazy: false,
             on_recovery: OnRecovery::default(),
             recovery_threads: None,
+            disk_reads: DiskReads::default(),
         };
         options.durability(Durability::Interval(SYNC_INTERVAL))
     }
@@ -161,6 +164,25 @@ impl DbOptions {
     #[must_use]
     pub fn checkpoint_rate(mut self, bytes_per_second: u64) -> Self {
         self.log = self.log.checkpoint_rate(bytes_per_second);
+        self
+    }
+
+    /// By what batches over hash tables read what lies on the disk. Default: [`DiskReads::Auto`], by io_uring where
+    /// the system has it and permits it, which comes nearer to the disk's own rate, else by threads. Choose
+    /// [`DiskReads::Threads`] where io_uring is not to be tried; [`HashStats::reads_by`](crate::HashStats::reads_by)
+    /// says what is in use.
+    ///
+    /// ```
+    /// # use sapwood::{Db, DbOptions, DiskReads, HashTableOptions};
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open_with(directory.path(), DbOptions::default().disk_reads(DiskReads::Threads))?;
+    /// let table = db.create_hash_table("t", HashTableOptions::default())?;
+    /// assert_eq!(table.stats().reads_by, "threads");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    #[must_use]
+    pub fn disk_reads(mut self, reads: DiskReads) -> Self {
+        self.disk_reads = reads;
         self
     }
 

@@ -23,7 +23,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, FileFolders, Folders, HeldFiles, checksum};
+use sapwood_disk::{
+    BLOCK_BYTES, Blocks, Disk, DiskReads, FileFolders, Folders, HeldFiles, checksum,
+};
 use sapwood_occ::Versions;
 use sapwood_ptree::Pool;
 
@@ -81,8 +83,8 @@ pub(crate) fn new_table_id() -> u64 {
 
 impl Directory {
     /// Opens a directory, after making it if it is not there.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        Self::open_in(path, Arc::new(FileFolders::new(path)))
+    pub(crate) fn open(path: &Path, reads: DiskReads) -> Result<Self> {
+        Self::open_in(path, Arc::new(FileFolders::new(path).with_reads(reads)))
     }
 
     /// Opens a directory that lies in these folders.

@@ -197,6 +197,7 @@ pub use sapwood_chunkmap::{
     Compute, Computed, Direction, Entry, Error as OrderedEngineError, KEY_BYTES_MAX, KeyRange,
     OrderedStats, Upsert, VALUE_BYTES_MAX,
 };
+pub use sapwood_disk::DiskReads;
 pub use sapwood_hashlog::{
     CheckpointInfo, ColdReads, Compacted, Compaction, Cut, Error as HashEngineError, HashStats,
     Layout as RecordLayout,

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use clap::Args;
-use sapwood::{Cut, Db, Error, HashTable};
+use sapwood::{Cut, Db, DbOptions, DiskReads, Error, HashTable};
 use sapwood_shim::{Failure, Plan, PowerLoss};
 
 use crate::message::Message;
@@ -146,7 +146,9 @@ impl Worker<'_> {
     }
 
     fn run(&self) -> WorkerResult {
-        let db = Db::open(&self.work.dir).map_err(|e| self.allowed("open", &e))?;
+        // The shim sees the calls of threads, and none of io_uring.
+        let options = DbOptions::default().disk_reads(DiskReads::Threads);
+        let db = Db::open_with(&self.work.dir, options).map_err(|e| self.allowed("open", &e))?;
         tell(&Message::Opened);
         let mut lasting = Vec::new();
         for name in tables::LASTING {

@@ -19,7 +19,7 @@ const HOUSES: &[House] = &[
     House {
         name: "mem",
         storeys: &[
-            &["flush", "reentry", "slice", "sync", "view"],
+            &["flush", "reentry", "ring", "slice", "sync", "view"],
             &["region"],
             &["buddy", "epoch", "reserve", "shared"],
             &["model", "stripe", "words"],
@@ -33,6 +33,7 @@ const HOUSES: &[House] = &[
         name: "disk",
         storeys: &[
             &["blocks", "cached", "checksum", "clock", "name", "pending", "pool"],
+            &["begun", "reading", "ring"],
             &["file", "held", "log"],
             &["folders"],
             &["sim"],

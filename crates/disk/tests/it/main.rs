@@ -1,5 +1,6 @@
 //! The promises of every disk, and of each kind.
 
+mod begun;
 mod beside;
 mod contract;
 mod crashes;

@@ -35,18 +35,19 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, Pending, Work};
+use sapwood_disk::{BLOCK_BYTES, BegunRead, Blocks, Disk, Pending, ReadsBy};
 
 use crate::error::{Error, Result};
 use crate::files::stored::{self, FileKind, PageTrailer};
 use crate::record::address::PageNumber;
-use part::{Part, Scratch};
+use part::{Part, Piece, Scratch};
 
 /// Bytes of page areas in a part. Stored in the header as a number of pages: a part with another
 /// number is refused, so keep it.
 const PART_BYTES: u64 = 64 << 20;
-/// Buffers kept for reads to come: as many as threads are likely to read at once ...
-const SPARES_MAX: usize = 64;
+/// Buffers kept for reads to come: as many as a batch waits for together. They count among the log's
+/// memory ...
+const SPARES_MAX: usize = 32;
 /// ... and none larger than this.
 const SPARE_BYTES_MAX: usize = 256 << 10;
 
@@ -106,8 +107,6 @@ impl PartShape {
     }
 }
 
-/// Bytes of a page that are on their way.
-pub(crate) type PartRead = Pending<Result<Vec<u8>>>;
 /// A page that is on its way from the disk: what was seen in it, and its bytes.
 pub(crate) type PageRead<T> = Pending<(Result<T>, Blocks)>;
 /// A page that is on its way to the disk, and its buffer back.
@@ -202,6 +201,8 @@ impl Parts {
     }
 
     fn with(disk: Arc<dyn Disk>, shape: PartShape) -> Parts {
+        // The way of reads is chosen as the log is opened, not by the first that misses.
+        let _chosen = disk.reads_by();
         Parts {
             disk,
             shape,
@@ -317,27 +318,22 @@ impl Parts {
         &self,
         wanted: impl Iterator<Item = Result<(u64, usize)>>,
     ) -> Vec<PartRead> {
-        let mut works: Vec<Work> = Vec::new();
-        let mut begin = |wanted: Result<(u64, usize)>| {
+        let mut reads = Vec::new();
+        let mut plan = |wanted: Result<(u64, usize)>| {
             let (address, len) = wanted?;
             let part = self.part(self.shape.page_of(address))?;
-            let spares = Arc::clone(&self.spares);
-            let mut scratch = spares.take();
+            let mut scratch = self.spares.take();
             let piece = part.plan(address, len, &mut scratch)?;
-            let (read, work) = Pending::new(move || {
-                let read = part.read(&piece, &mut scratch);
-                let bytes = read.and_then(|()| Ok(part.check(&piece, &scratch)?.to_vec()));
-                spares.give_back(scratch);
-                bytes
-            });
-            works.push(work);
-            Ok(read)
+            let into = std::mem::take(&mut scratch.blocks);
+            reads.push(part.owned_read(&piece, into));
+            Ok(Planned { part, piece, scratch, spares: Arc::clone(&self.spares) })
         };
-        let reads = wanted
-            .map(|wanted| begin(wanted).unwrap_or_else(|error| Pending::ready(Err(error))))
-            .collect();
-        self.disk.spawn(works);
-        reads
+        let planned: Vec<Result<Planned>> = wanted.map(&mut plan).collect();
+        let mut begun = self.disk.begin_reads(reads).into_iter();
+        let mut pair = |planned: Result<Planned>| {
+            PartRead(planned.map(|planned| (planned, begun.next().expect("each has its read"))))
+        };
+        planned.into_iter().map(&mut pair).collect()
     }
 
     /// Reads a page, verified: the bytes that are used, and zeros behind them. Answers how many are
@@ -464,6 +460,11 @@ impl Parts {
         tables + self.spares.bytes()
     }
 
+    /// By what reads are in flight together, and how many were given to io_uring.
+    pub(crate) fn reads_by(&self) -> (ReadsBy, u64) {
+        (self.disk.reads_by(), self.disk.ring_reads())
+    }
+
     /// Where the files are, for messages.
     pub(crate) fn place(&self) -> String {
         self.disk.place()
@@ -507,6 +508,38 @@ impl Parts {
 
     fn parts_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<u64, Arc<Part>>> {
         self.parts.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes of a page that are on their way.
+pub(crate) struct PartRead(Result<(Planned, BegunRead)>);
+
+/// What a read must match.
+struct Planned {
+    part: Arc<Part>,
+    piece: Piece,
+    /// Its blocks are on their way.
+    scratch: Scratch,
+    spares: Arc<Spares>,
+}
+
+impl PartRead {
+    /// Waits for them.
+    pub(crate) fn wait(self) -> Result<Vec<u8>> {
+        let (Planned { part, piece, mut scratch, spares }, read) = self.0?;
+        let (blocks, result) = read.wait();
+        scratch.blocks = blocks;
+        let bytes = part
+            .answered(&piece, &scratch, result)
+            .and_then(|()| Ok(part.check(&piece, &scratch)?.to_vec()));
+        spares.give_back(scratch);
+        bytes
+    }
+
+    /// Waits until all of these are there, or nearly all.
+    pub(crate) fn wait_for_many<'r>(reads: impl DoubleEndedIterator<Item = &'r PartRead> + Clone) {
+        let begun = reads.filter_map(|read| Some(&read.0.as_ref().ok()?.1));
+        BegunRead::wait_for_many(begun);
     }
 }
 

@@ -217,10 +217,10 @@ impl<T> Coming<T> {
     ) -> Option<(T, Result<ColdRecord>)> {
         if self.there == 0 {
             self.there = (self.all.len() / 2).max(WAITED_MIN).min(self.all.len());
-            self.all.get(self.there.checked_sub(1)?)?.1.read.wait_until_done();
+            PartRead::wait_for_many(self.all.range(..self.there).map(|(_, fetch)| &fetch.read));
         }
-        self.there -= 1;
         let (reason, fetch) = self.all.pop_front()?;
+        self.there -= 1;
         Some((reason, fetch.wait::<F>(log, extent)))
     }
 }

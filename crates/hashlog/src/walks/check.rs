@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::files::parts::Parts;
 use crate::index::bucket::Link;
 use crate::index::depth_of;
 use crate::ops::store::Store;
@@ -17,6 +18,8 @@ impl Store {
         let (begin, tail) = self.log.ends();
         // Others move meanwhile; they are told in their order.
         let within = |address: Address| address.clamp(begin, tail).bytes();
+        let (reads_by, ring_reads) =
+            parts.map(Parts::reads_by).map_or(("", 0), |(by, ring_reads)| (by.name(), ring_reads));
         HashStats {
             entries_estimate: self.entries.sum(),
             buckets: self.index.count(),
@@ -40,6 +43,8 @@ impl Store {
             moved_bytes: self.compactor.bytes_moved.sum(),
             compaction_error: self.compactor.error(),
             cold_reads: self.cold_reads.sum(),
+            reads_by,
+            ring_reads,
             chains_asked: self.chains_asked.sum(),
             pages: self.log.pages().describe(),
         }

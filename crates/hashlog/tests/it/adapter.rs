@@ -1,6 +1,6 @@
 //! The log as the testkit's engine, and the configurations it is tested in.
 
-use sapwood_disk::SimDisk;
+use sapwood_disk::{Disk, SimDisk};
 use sapwood_hashlog::{
     Addresses, BatchError, ColdReads, ColumnScan, Columns, Compaction, Compute, Computed, Error,
     HashLog, KEY_BYTES_MAX, Layout, Options, RecordAddress, Snapshot, Upsert, ValueMut,
@@ -128,7 +128,12 @@ impl Configuration {
     }
 
     pub(crate) fn try_open(&self, disk: &SimDisk) -> sapwood_hashlog::Result<HashLog> {
-        HashLog::open(Arc::new(disk.clone()), self.options()).map(|log| self.told(log))
+        self.try_open_on(Arc::new(disk.clone()))
+    }
+
+    /// What is on any disk.
+    pub(crate) fn try_open_on(&self, disk: Arc<dyn Disk>) -> sapwood_hashlog::Result<HashLog> {
+        HashLog::open(disk, self.options()).map(|log| self.told(log))
     }
 
     fn told(&self, log: HashLog) -> HashLog {

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, File, Read, checksum};
+use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, File, OwnedRead, Read, checksum};
 
 use super::PartShape;
 use crate::error::{Error, Result};
@@ -478,6 +478,22 @@ impl Part {
 
     pub(super) fn read(&self, piece: &Piece, scratch: &mut Scratch) -> Result<()> {
         stored::read(&*self.file, &self.name, piece.offset, &mut scratch.blocks)
+    }
+
+    /// The same read, to be begun.
+    pub(super) fn owned_read(&self, piece: &Piece, into: Blocks) -> OwnedRead {
+        OwnedRead { file: Arc::clone(&self.file), offset: piece.offset, into }
+    }
+
+    /// What has become of it.
+    pub(super) fn answered(
+        &self,
+        piece: &Piece,
+        scratch: &Scratch,
+        result: io::Result<()>,
+    ) -> Result<()> {
+        let bytes = scratch.blocks.bytes().len();
+        result.map_err(|cause| stored::read_error(&self.name, piece.offset, bytes, &cause))
     }
 
     /// The wanted bytes, once their blocks have been compared with their checksums.

@@ -205,7 +205,7 @@ fn many_reads_answer_each_for_itself() {
         let requests = wanted.iter().map(|(page, begin, len)| Ok((address(*page, *begin), *len)));
         let unknown = Error::NoDirectory;
         let reads = parts.begin_reads(requests.chain([Err(unknown.clone())]));
-        let mut answers: Vec<_> = reads.into_iter().map(Pending::wait).collect();
+        let mut answers: Vec<_> = reads.into_iter().map(PartRead::wait).collect();
         assert_eq!(answers.pop(), Some(Err(unknown)), "what is wrong before it is read");
         for (number, ((page, begin, len), answer)) in wanted.iter().zip(answers).enumerate() {
             if [2, 4].contains(&number) {
@@ -236,7 +236,7 @@ fn reads_that_fail_say_so_and_later_ones_do_not() {
     assert!(matches!(failed, Error::Corrupt { offset: 4096, .. }), "{failed}");
     fault(ReadFault::Flip(4000));
     let begun = parts.begin_reads([Ok((0, 8))].into_iter());
-    let failed: Vec<_> = begun.into_iter().map(Pending::wait).collect();
+    let failed: Vec<_> = begun.into_iter().map(PartRead::wait).collect();
     assert!(matches!(failed[..], [Err(Error::Corrupt { .. })]), "{failed:?}");
     parts.read(0, &mut bytes).expect("no fault left");
 }
