@@ -24,6 +24,8 @@ pub(crate) struct ChunkPlan<'a> {
     /// The shape that the entries' abbreviations were made with, if all were made
     /// with the same. If it is exact, it is so of all entries.
     pub(crate) abbreviated_with: Option<Shape<'a>>,
+    /// Whether that shape, or another one, may be exact of the entries although it is not known to be.
+    pub(crate) may_be_exact: bool,
 }
 
 /// Writes a chunk.
@@ -51,13 +53,22 @@ pub(crate) unsafe fn write_chunk(
     };
     // Abbreviations of another shape stay in order; they are made anew, which
     // reads every key, only where they no longer tell the keys apart.
+    let keys = || plan.entries.iter().map(key);
+    let mut tails = [[0; SPAN_MAX]; 2];
+    let [kept_tail, made_tail] = &mut tails;
     let kept = plan.abbreviated_with.filter(|_| mostly_distinct(plan.entries));
+    let kept = match kept {
+        Some(shape) if shape.tail.is_none() && plan.may_be_exact => {
+            shape.exact_of(keys(), kept_tail)
+        }
+        kept => kept,
+    };
     let mut template = [0; SPAN_MAX];
     let shape = match (kept, plan.entries) {
         (Some(shape), _) => shape,
         (None, [first, .., last]) => {
             let prefix = &key(first)[..common_prefix_len(key(first), key(last))];
-            match pick_varying(plan.entries.iter().map(key), prefix.len(), &mut template) {
+            match pick_varying(keys(), prefix.len(), &mut template) {
                 Some((picks, span)) => {
                     Shape { prefix, picks, template: &template[..span], tail: None }
                 }
@@ -67,10 +78,9 @@ pub(crate) unsafe fn write_chunk(
         (None, _) => Shape::plain(implied),
     };
 
-    let mut tail = [0; SPAN_MAX];
     let exact = match kept {
         Some(_) => None,
-        None => shape.exact_of(plan.entries.iter().map(key), &mut tail),
+        None => shape.exact_of(keys(), made_tail),
     };
     let shape = exact.unwrap_or(shape);
 

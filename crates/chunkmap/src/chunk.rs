@@ -40,7 +40,7 @@ use crate::layout::{
     GROUP_ENTRIES, INEXACT_CAME, KIND_CHUNK, PREFIX_BY_BOUNDS, TOMBSTONE, UNBOUNDED,
 };
 use crate::record::Record;
-use crate::shape::Shape;
+use crate::shape::{PICKS_MAX, Shape};
 
 /// A chunk, while its reader is pinned.
 #[derive(Clone, Copy)]
@@ -208,13 +208,18 @@ impl<'g> Chunk<'g> {
     /// The bytes of keys that the abbreviations are made of.
     #[inline]
     pub(crate) fn shape(&self) -> Shape<'g> {
+        Shape { tail: self.tail(), ..self.shape_without_tail() }
+    }
+
+    #[inline]
+    fn shape_without_tail(&self) -> Shape<'g> {
         let head = self.head();
         // SAFETY: the builder wrote the template here; it never changes.
         let template = unsafe {
             let base = self.base.add(self.layout.template);
             std::slice::from_raw_parts(base, head.span as usize)
         };
-        Shape { prefix: self.prefix(), picks: head.picks, template, tail: self.tail() }
+        Shape { prefix: self.prefix(), picks: head.picks, template, tail: None }
     }
 
     /// Whether the shape is exact of the sorted keys.
@@ -224,25 +229,33 @@ impl<'g> Chunk<'g> {
     }
 
     /// The shape, and whether it is exact of all keys, those of the delta and `more` among them; of a frozen chunk.
-    /// None where there are no sorted keys that it would suit.
     pub(crate) fn shape_of_all<'k>(
         &self,
         mut more: impl Iterator<Item = (&'k [u8], u64)>,
-    ) -> Option<Shape<'g>> {
+    ) -> Shape<'g> {
         let shape = self.shape();
         // Acquire: pairs with the Release in `append`.
         let came = self.head().tombstones.load(Ordering::Acquire) & INEXACT_CAME != 0;
-        let is_exact =
-            !came && more.all(|(key, abbreviation)| self.gives(&shape, key, abbreviation));
+        let is_exact = !came && more.all(|(key, abbreviation)| self.gives(key, abbreviation));
         let tail = shape.tail.filter(|_| is_exact);
-        (self.sorted_len > 0).then_some(Shape { tail, ..shape })
+        Shape { tail, ..shape }
     }
 
     /// Whether the shape is exact of a key that is routed to this chunk.
-    fn gives(&self, shape: &Shape<'_>, key: &[u8], abbreviation: u64) -> bool {
+    #[inline]
+    fn gives(&self, key: &[u8], abbreviation: u64) -> bool {
+        let head = self.head();
+        let (prefix_len, tail_len) = (head.prefix_len as usize, head.tail_len as usize);
         // I-BOUNDS: a key that is routed here has a prefix that the bounds imply.
-        let has_prefix = self.head().flags & PREFIX_BY_BOUNDS != 0 || key.starts_with(shape.prefix);
-        has_prefix && shape.gives(key, abbreviation)
+        let has_prefix = prefix_len == 0 || head.flags & PREFIX_BY_BOUNDS != 0;
+        if key.len() != prefix_len + head.span as usize + tail_len {
+            return false;
+        }
+        if has_prefix && head.span == 0 && tail_len <= PICKS_MAX {
+            return true;
+        }
+        let shape = self.shape();
+        (has_prefix || key.starts_with(shape.prefix)) && shape.gives(key, abbreviation)
     }
 
     /// The key's abbreviation in this chunk.
@@ -250,9 +263,9 @@ impl<'g> Chunk<'g> {
     pub(crate) fn abbreviate(&self, key: &[u8]) -> u64 {
         if self.head().flags & PREFIX_BY_BOUNDS != 0 {
             // I-BOUNDS: a key that is routed here has the prefix.
-            return self.shape().abbreviate_own(key);
+            return self.shape_without_tail().abbreviate_own(key);
         }
-        self.shape().abbreviate(key)
+        self.shape_without_tail().abbreviate(key)
     }
 
     /// The abbreviation of a sorted entry.
@@ -549,13 +562,27 @@ impl<'g> Chunk<'g> {
         self.low().is_none_or(|low| low <= key) && self.high().is_none_or(|high| key < high)
     }
 
+    /// Asks for the lines that [`append`](Self::append) goes to and no search does.
+    #[inline]
+    pub(crate) fn prefetch_append(&self, end: usize) {
+        prefetch_line(self.base.wrapping_add(self.layout.delta_abbreviations + end * 8));
+        // Of a short one, its length tells all.
+        if self.head().tail_len as usize > PICKS_MAX
+            && let Some(tail) = self.tail()
+        {
+            for line in (0..tail.len()).step_by(64) {
+                prefetch_line(tail.as_ptr().wrapping_add(line));
+            }
+        }
+    }
+
     /// Appends a record of `key` at the first empty delta word from `end` on.
     ///
     /// Linearization point of an insert: the successful exchange.
     pub(crate) fn append(&self, end: usize, key: &[u8], slice: SliceRef) -> Append {
         debug_assert!(self.covers(key), "I-BOUNDS");
         let abbreviation = self.abbreviate(key);
-        if self.is_exact() && !self.gives(&self.shape(), key, abbreviation) {
+        if self.is_exact() && !self.gives(key, abbreviation) {
             // INVARIANT: I-EXACT: known before the key is in a chunk that freezes. Release: pairs with the Acquire
             // in `shape_of_all`.
             self.head().tombstones.fetch_or(INEXACT_CAME, Ordering::Release);

@@ -253,7 +253,7 @@ impl<'m: 'g, 'g> Gathering<'m, 'g> {
         Gathering {
             map,
             guard,
-            declaring: map.hazards.declare(),
+            declaring: map.hazards.filter(),
             columns: Buffer::new(widths),
             runs: Vec::new(),
             short: Vec::new(),

@@ -70,7 +70,7 @@ impl ChunkMap {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lock_writer<'g>(
         &'g self,
         guard: &'g Guard,
@@ -81,7 +81,7 @@ impl ChunkMap {
     }
 
     /// The same in the chunk that `leaf` tells, each time the key is to be looked up.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lock_writer_in<'g>(
         &'g self,
         guard: &'g Guard,

@@ -68,7 +68,7 @@ impl Hazards {
     }
 
     /// A filter for a reader; `None` where all are taken.
-    pub(crate) fn declare(&self) -> Option<Declaring<'_>> {
+    pub(crate) fn filter(&self) -> Option<Declaring<'_>> {
         let filters = self.filters.get_or_init(|| {
             let filter = || CachePadded::new(Filter(std::array::from_fn(|_| AtomicU64::new(0))));
             (0..FILTERS).map(|_| filter()).collect()
@@ -170,7 +170,7 @@ mod tests {
         let map = ChunkMap::new();
         map.put(b"k", &[1; 8]).expect("memory");
         let first = base_of(&map, b"k");
-        let declaring = map.hazards.declare().expect("a filter");
+        let declaring = map.hazards.filter().expect("a filter");
         let changes: [&dyn Fn(); 3] = [
             &|| map.update(b"k", |value| value[0] += 1).expect("memory").expect("it is there"),
             &|| assert!(map.put(b"k", &[7; 8]).expect("memory")),
@@ -198,8 +198,8 @@ mod tests {
     #[test]
     fn filters_are_given_back_and_have_an_end() {
         let hazards = Hazards::new();
-        let all: Vec<_> = (0..FILTERS).map(|_| hazards.declare().expect("a filter")).collect();
-        assert!(hazards.declare().is_none());
+        let all: Vec<_> = (0..FILTERS).map(|_| hazards.filter().expect("a filter")).collect();
+        assert!(hazards.filter().is_none());
         let bases: Vec<_> = (1..40_usize).map(|at| (at * 24) as *const u8).collect();
         let mut bits = Bits::default();
         bases.iter().for_each(|base| bits.add(*base));
@@ -208,7 +208,7 @@ mod tests {
         let others = (1_000..2_000_usize).filter(|at| hazards.has((at * 24) as *const u8)).count();
         assert!(others < 300, "{others} of 1,000 that were not declared");
         drop(all);
-        assert!(hazards.declare().is_some());
+        assert!(hazards.filter().is_some());
         assert!(!bases.iter().any(|base| hazards.has(*base)), "what was declared is forgotten");
     }
 }

@@ -44,7 +44,7 @@ impl ChunkMap {
             }
         }
         let split = self.split_point(&chunk, &entries);
-        let (bounds, shape) = (leaf.bounds(), chunk.shape_of_all(std::iter::empty()));
+        let (bounds, shape) = (leaf.bounds(), Some(chunk.shape_of_all(std::iter::empty())));
         let replaced =
             self.replace_chunks(guard, &[leaf], bounds, &entries, split.as_slice(), shape);
         replaced.map_err(|refused| {
@@ -154,11 +154,12 @@ impl ChunkMap {
         let mut built: Vec<Child<'_>> = Vec::with_capacity(1 + cuts.len());
         let write = |low, high, entries| -> std::result::Result<_, OutOfMemory> {
             let delta_cap = self.options.delta_entries();
-            // A part may have what the whole has not, if its shape is made for it alone.
-            let abbreviated_with = abbreviated_with.filter(|shape| {
-                shape.tail.is_some() || cuts.is_empty() || !may_be_exact(&old[0].chunk, entries)
-            });
-            let plan = ChunkPlan { low, high, delta_cap, entries, abbreviated_with };
+            // What the whole is not, a part may be; and an empty chunk says nothing of what comes.
+            let is_whole = cuts.is_empty() && old.iter().any(|leaf| leaf.chunk.sorted_len() > 0);
+            let may_be_exact = !is_whole
+                && abbreviated_with.is_none_or(|shape| shape.tail.is_none())
+                && may_be_exact(&old[0].chunk, entries);
+            let plan = ChunkPlan { low, high, delta_cap, entries, abbreviated_with, may_be_exact };
             // SAFETY: I-PINNED, I-FROZEN: the frozen chunks name the entries' records, and the
             // guard keeps them.
             unsafe { write_chunk(&self.tree.arena, &plan) }

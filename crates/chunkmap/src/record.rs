@@ -297,28 +297,22 @@ impl<'g> Record<'g> {
 
     /// Takes the writer bit, with the bytes if no reader is inside and none has declared the record. Busy while another
     /// writer has it.
+    #[inline]
     pub(crate) fn try_write_in_place(
         &self,
         hazards: &Hazards,
     ) -> Result<Entered<WriteLock<'g>>, Error> {
-        let taken = self.take_writer(WriteMode::InPlace)?;
-        Ok(match taken {
-            Entered::Inside(mut lock) => {
-                lock.share_if_declared(hazards);
-                Entered::Inside(lock)
-            }
-            taken => taken,
-        })
+        self.take_writer(WriteMode::InPlace, |record| record.is_shared(hazards))
     }
 
     /// As [`try_write_in_place`](Self::try_write_in_place), of a record that no other thread knows.
     pub(crate) fn try_write_unpublished(&self) -> Result<Entered<WriteLock<'g>>, Error> {
-        self.take_writer(WriteMode::InPlace)
+        self.take_writer(WriteMode::InPlace, |_| false)
     }
 
     /// Takes the writer bit and leaves the bytes to the readers. Busy while another writer has it.
     pub(crate) fn try_write_shared(&self) -> Result<Entered<WriteLock<'g>>, Error> {
-        self.take_writer(WriteMode::Copy)
+        self.take_writer(WriteMode::Copy, |_| false)
     }
 
     /// Takes the writer bit to copy the record elsewhere, and leaves the bytes to
@@ -355,8 +349,25 @@ impl<'g> Record<'g> {
         }
     }
 
+    /// Whether a reader may have declared the record (I-DECLARED), whose exclusive bit this thread has set: it takes the
+    /// bit off again then, and leaves the bytes alone.
     #[inline]
-    fn take_writer(&self, wanted: WriteMode) -> Result<Entered<WriteLock<'g>>, Error> {
+    fn is_shared(&self, hazards: &Hazards) -> bool {
+        let is_shared = hazards.has(self.base);
+        if is_shared {
+            // Relaxed: the bytes are as they were. Readers that come now see those of the last change by the same word.
+            self.header().fetch_and(!EXCLUSIVE, Ordering::Relaxed);
+        }
+        is_shared
+    }
+
+    /// Takes the writer bit. Once it has the exclusive bit too, it asks whether to share the bytes all the same.
+    #[inline]
+    fn take_writer(
+        &self,
+        wanted: WriteMode,
+        is_shared: impl Fn(&Record<'g>) -> bool,
+    ) -> Result<Entered<WriteLock<'g>>, Error> {
         let mut header = self.load(Ordering::Relaxed);
         loop {
             if header.has(DEAD) {
@@ -381,7 +392,8 @@ impl<'g> Record<'g> {
                 Ordering::Relaxed,
             ) {
                 Ok(_) => {
-                    let access = if alone { WriteMode::InPlace } else { WriteMode::Copy };
+                    let in_place = alone && !is_shared(self);
+                    let access = if in_place { WriteMode::InPlace } else { WriteMode::Copy };
                     return Ok(Entered::Inside(self.locked(header, access)));
                 }
                 Err(now) => header = Header(now),
@@ -544,22 +556,11 @@ impl<'g> WriteLock<'g> {
                         Ordering::Relaxed,
                     )
                     .is_ok();
-            if alone {
+            if alone && !self.record.is_shared(hazards) {
                 self.access = WriteMode::InPlace;
-                self.share_if_declared(hazards);
             }
         }
         self.access
-    }
-
-    /// Leaves the bytes alone if a reader may have declared the record (I-DECLARED); it has not been changed yet.
-    #[inline]
-    fn share_if_declared(&mut self, hazards: &Hazards) {
-        if self.access == WriteMode::InPlace && hazards.has(self.record.base) {
-            self.access = WriteMode::Copy;
-            // Relaxed: the bytes are as they were. Readers that come now see those of the last change by the same word.
-            self.record.header().fetch_and(!EXCLUSIVE, Ordering::Relaxed);
-        }
     }
 
     /// Sets the length that the value will have when the lock is dropped; in place only.

@@ -85,7 +85,7 @@ impl ChunkMap {
             };
             let cuts = self.cuts(&chunk, &all, end);
             let more = run.iter().enumerate().map(|(at, of)| (key(at), of.abbreviation));
-            let shape = chunk.shape_of_all(more);
+            let shape = Some(chunk.shape_of_all(more));
             match self.replace_chunks(&guard, &[leaf], leaf.bounds(), &all, &cuts, shape) {
                 Ok(()) => {}
                 Err(NotReplaced::OutOfMemory(_)) => {

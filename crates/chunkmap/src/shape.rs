@@ -22,7 +22,8 @@ use crate::abbreviation::{abbreviate, abbreviate_foreign, common_prefix_len};
 
 /// Bytes behind the prefix that a shape looks at.
 pub(crate) const SPAN_MAX: usize = 256;
-const PICKS_MAX: usize = 8;
+/// Bytes that a shape picks at most.
+pub(crate) const PICKS_MAX: usize = 8;
 
 /// The bytes of a key that go into its abbreviation, most significant first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,17 +114,20 @@ impl<'a> Shape<'a> {
         if rest.len() != span + tail.len() {
             return false;
         }
-        // Nothing is read that tells nothing.
-        if rest.len() <= PICKS_MAX && span == 0 {
-            return true;
-        }
-        let (mut written, mut behind) = ([0; SPAN_MAX], span);
-        written[..span].copy_from_slice(self.template);
         if span == 0 {
-            behind = PICKS_MAX;
+            let picked = rest.len().min(PICKS_MAX);
+            return rest[picked..] == tail[picked..];
         }
-        self.picked().write(abbreviation, &mut written);
-        written[..behind] == rest[..behind] && tail[behind - span..] == rest[behind..]
+        // The template ends with the last pick.
+        let mut passed = 0;
+        let picked = self.picked();
+        for (place, byte) in picked.places[..picked.len].iter().zip(abbreviation.to_be_bytes()) {
+            if rest[passed..*place] != self.template[passed..*place] || rest[*place] != byte {
+                return false;
+            }
+            passed = place + 1;
+        }
+        rest[span..] == *tail
     }
 
     /// The shape with the tail of the keys, if it is exact of them.

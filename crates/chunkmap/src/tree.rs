@@ -94,8 +94,14 @@ impl Tree {
         delta_cap: usize,
     ) -> Result<Tree, OutOfMemory> {
         let arena = Arc::new(Arena::new(options));
-        let plan =
-            ChunkPlan { low: None, high: None, delta_cap, entries: &[], abbreviated_with: None };
+        let plan = ChunkPlan {
+            low: None,
+            high: None,
+            delta_cap,
+            entries: &[],
+            abbreviated_with: None,
+            may_be_exact: false,
+        };
         // SAFETY: there are no entries.
         let first = unsafe { write_chunk(&arena, &plan) }?;
         let mut root = Box::<RootCell>::new_uninit();

@@ -79,6 +79,7 @@ impl ChunkMap {
             self.rebalance(guard, leaf)?;
             return Ok(false);
         }
+        leaf.chunk.prefetch_append(end);
         let slice = fresh.get(key, value)?;
         // A record that is to be told has a writer from the first: no thread reads or changes it
         // before the journal has heard of it.
