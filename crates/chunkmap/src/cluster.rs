@@ -76,11 +76,11 @@ impl ChunkMap {
     /// # Ok::<(), sapwood_chunkmap::Error>(())
     /// ```
     pub fn compact(&self) {
-        for _ in 0..SWEEPS {
+        for sweep in 1..=SWEEPS {
             match self.sweep() {
                 Swept::Whole => break,
                 Swept::Anew => {}
-                Swept::NoRoom if self.fill_holes() => {}
+                Swept::NoRoom if sweep < SWEEPS && self.fill_holes() => {}
                 Swept::NoRoom => break,
             }
         }
@@ -106,7 +106,7 @@ impl ChunkMap {
         swept
     }
 
-    /// Ends rows, and fills holes by a pass, however few there are; false if none could be filled.
+    /// Ends rows, and fills holes by a pass; false if that has gained nothing.
     fn fill_holes(&self) -> bool {
         let mut state = self.compaction.lock();
         self.flush_what_is_left();

@@ -107,7 +107,7 @@ impl ChunkMap {
     /// gathered around it changes a copy.
     ///
     /// # Errors
-    /// As of [`scan`](Self::scan).
+    /// As of [`scan`](Self::scan). What was gathered until then may not have been shown.
     pub fn scan_columns<B>(
         &self,
         bounds: impl KeyRange,
@@ -180,7 +180,7 @@ impl ChunkMap {
     /// As of [`get_many`](Self::get_many): each read is linearizable, the batch as a whole is not atomic.
     ///
     /// # Errors
-    /// As of [`get_with`](Self::get_with), at the first key that is refused.
+    /// As of [`get_with`](Self::get_with), at a key that is refused. Those before it may not have been shown.
     pub fn get_many_columns<K: AsRef<[u8]>, B>(
         &self,
         keys: &[K],
@@ -433,7 +433,7 @@ impl<'m: 'g, 'g> Gathering<'m, 'g> {
         let mut begin = 0;
         while begin < keys.len() {
             let found = find(begin);
-            // The first key that may be of another chunk, by steps that grow, and then by halves.
+            // The first key that may be of another chunk, by steps that grow, and begin anew before a key that is.
             let (mut limit, mut step) = (begin + 1, 1);
             let mut beyond = keys.len();
             while limit < beyond {

@@ -10,7 +10,7 @@ use sapwood_mem::sync::Ordering;
 
 use crate::chunk::{Chunk, KEY_LINES};
 use crate::cursor::{At, KeyBounds, Merge, Visit, look};
-use crate::layout::EntryState;
+use crate::layout::{EntryState, FROZEN};
 use crate::record::Record;
 use crate::shape::Picked;
 
@@ -21,7 +21,7 @@ pub(crate) struct KeyCursor<'g, 'k> {
     key: &'k mut Vec<u8>,
     prefix_len: usize,
     picked: Picked,
-    /// The entry seen last: its abbreviation, and its record if it was one of the delta.
+    /// The entry seen last: its abbreviation, and its record if that was read.
     previous: Option<(u64, Option<Record<'g>>)>,
 }
 
@@ -29,8 +29,8 @@ pub(crate) struct KeyCursor<'g, 'k> {
 pub(crate) enum Seen<'g> {
     /// A sorted key, which is [`KeyCursor::key`].
     Sorted,
-    /// An entry of the delta that is not gone.
-    Delta(Visit<'g>),
+    /// An entry that is not gone, of the delta or of a frozen chunk.
+    Entry(Visit<'g>),
 }
 
 impl<'g, 'k> KeyCursor<'g, 'k> {
@@ -65,33 +65,45 @@ impl<'g, 'k> KeyCursor<'g, 'k> {
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<Seen<'g>> {
         loop {
-            match self.merge.next()? {
+            let at = self.merge.next()?;
+            let chunk = self.merge.chunk();
+            let (word, abbreviation) = match at {
                 At::Sorted(at) => {
-                    let chunk = self.merge.chunk();
-                    // Relaxed: no record is read. What this thread knows to be removed has come before.
-                    let word = chunk.sorted_word(at).load(Ordering::Relaxed);
-                    let EntryState::Record(_) = EntryState::of(word) else { continue };
-                    let abbreviation = chunk.sorted_abbreviation(at);
-                    self.picked.write(abbreviation, &mut self.key[self.prefix_len..]);
-                    let again = self.was_seen(abbreviation, self.key);
-                    self.previous = Some((abbreviation, None));
-                    if again {
+                    let (word, abbreviation) =
+                        (chunk.sorted_word(at), chunk.sorted_abbreviation(at));
+                    // Relaxed: no record is read. What this thread knew to be removed when it came to the chunk has come
+                    // before.
+                    let now = word.load(Ordering::Relaxed);
+                    if now & FROZEN == 0 {
+                        if let EntryState::Record(_) = EntryState::of(now)
+                            && self.is_next(abbreviation)
+                        {
+                            return Some(Seen::Sorted);
+                        }
                         continue;
                     }
-                    return Some(Seen::Sorted);
+                    // What is removed from now on leaves no tombstone here.
+                    (word, abbreviation)
                 }
-                At::Delta { at, abbreviation } => {
-                    let chunk = self.merge.chunk();
-                    let (visit, _) = look(chunk, &chunk.delta_words()[at]);
-                    let (Visit::Record(record) | Visit::Moved(record)) = visit else { continue };
-                    let again = self.was_seen(abbreviation, record.key());
-                    self.previous = Some((abbreviation, Some(record)));
-                    if !again {
-                        return Some(Seen::Delta(visit));
-                    }
-                }
+                At::Delta { at, abbreviation } => (&chunk.delta_words()[at], abbreviation),
+            };
+            let (visit, _) = look(chunk, word);
+            let (Visit::Record(record) | Visit::Moved(record)) = visit else { continue };
+            let again = self.was_seen(abbreviation, record.key());
+            self.previous = Some((abbreviation, Some(record)));
+            if !again {
+                return Some(Seen::Entry(visit));
             }
         }
+    }
+
+    /// Takes the sorted key of this abbreviation in hand; false if it was seen just before.
+    #[inline(always)]
+    fn is_next(&mut self, abbreviation: u64) -> bool {
+        self.picked.write(abbreviation, &mut self.key[self.prefix_len..]);
+        let again = self.was_seen(abbreviation, self.key);
+        self.previous = Some((abbreviation, None));
+        !again
     }
 
     /// Whether the entry seen last has this key, of this abbreviation.

@@ -143,7 +143,7 @@ impl ChunkMap {
                 while let Some(seen) = cursor.next() {
                     let shown = match seen {
                         Seen::Sorted => shower.show_copy(cursor.key(), next, &mut show),
-                        Seen::Delta(visit) => self.show_key(&mut shower, visit, next, &mut show)?,
+                        Seen::Entry(visit) => self.show_key(&mut shower, visit, next, &mut show)?,
                     };
                     match shown {
                         Entry::Shown => {}

@@ -20,7 +20,32 @@ use crate::blocks::Block;
 use crate::pool::{Done, Job};
 
 thread_local! {
-    static RING: RefCell<Option<Ring<Block>>> = const { RefCell::new(None) };
+    static RING: RefCell<Option<Own>> = const { RefCell::new(None) };
+}
+
+/// The ring of a thread, in the process that has made it: a forked child has the thread's memory, and no ring.
+struct Own {
+    process: u32,
+    ring: Option<Ring<Block>>,
+}
+
+impl Own {
+    fn make() -> io::Result<Own> {
+        Ok(Own { process: std::process::id(), ring: Some(Ring::new()?) })
+    }
+
+    fn ring(&mut self) -> Option<&mut Ring<Block>> {
+        self.ring.as_mut().filter(|_| self.process == std::process::id())
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            // What it is in the child is not to be touched.
+            std::mem::forget(self.ring.take());
+        }
+    }
 }
 
 /// A read that is in flight by the ring of the thread that has begun it.
@@ -34,7 +59,7 @@ pub(crate) struct RingRead {
 
 /// Does something with the calling thread's ring; `None` where it has none, as when the thread ends.
 fn with_ring<R>(act: impl FnOnce(&mut Ring<Block>) -> R) -> Option<R> {
-    RING.try_with(|ring| ring.borrow_mut().as_mut().map(act)).ok().flatten()
+    RING.try_with(|own| own.borrow_mut().as_mut()?.ring().map(act)).ok().flatten()
 }
 
 /// Makes the ring of the calling thread, if it has none.
@@ -42,16 +67,16 @@ fn with_ring<R>(act: impl FnOnce(&mut Ring<Block>) -> R) -> Option<R> {
 /// # Errors
 /// What the system answers where io_uring is missing, too old, or forbidden.
 pub(crate) fn prepare() -> io::Result<()> {
-    let made = RING.try_with(|ring| {
-        let mut ring = ring.borrow_mut();
-        match &*ring {
-            Some(ring) if ring.is_broken() => Err(io::ErrorKind::WouldBlock.into()),
-            Some(_) => Ok(()),
-            None => {
-                *ring = Some(Ring::new()?);
-                Ok(())
-            }
+    let made = RING.try_with(|own| {
+        let mut own = own.borrow_mut();
+        match own.as_mut().and_then(Own::ring) {
+            Some(ring) if !ring.is_broken() => return Ok(()),
+            // It has answers that are still to be taken.
+            Some(ring) if !ring.is_idle() => return Err(io::ErrorKind::WouldBlock.into()),
+            _ => {}
         }
+        *own = Some(Own::make()?);
+        Ok(())
     });
     made.map_err(io::Error::other)?
 }
@@ -116,7 +141,8 @@ fn finish(read: Read<Block>, answer: io::Result<usize>) -> Done {
     (into, result)
 }
 
-/// Whether a refusal says nothing of the disk: of a signal, or of a ring without room.
+/// Whether a refusal says nothing of the disk: of a signal, of a ring without room, or of a kernel without memory.
 fn is_passing(refusal: io::ErrorKind) -> bool {
-    matches!(refusal, io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
+    use io::ErrorKind::{Interrupted, OutOfMemory, WouldBlock};
+    matches!(refusal, Interrupted | WouldBlock | OutOfMemory)
 }

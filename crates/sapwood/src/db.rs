@@ -280,7 +280,7 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn open_read_only_with(path: impl AsRef<Path>, options: DbOptions) -> Result<Self> {
-        Self::of_directory(Directory::open_beside(path.as_ref())?, &options)
+        Self::of_directory(Directory::open_beside(path.as_ref(), options.disk_reads)?, &options)
     }
 
     fn of_directory(directory: Directory, options: &DbOptions) -> Result<Self> {

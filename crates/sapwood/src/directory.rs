@@ -105,8 +105,8 @@ impl Directory {
     }
 
     /// Opens a directory that holds a database, to read it beside a writer, if there is one.
-    pub(crate) fn open_beside(path: &Path) -> Result<Self> {
-        Self::open_beside_in(path, Arc::new(FileFolders::new(path)))
+    pub(crate) fn open_beside(path: &Path, reads: DiskReads) -> Result<Self> {
+        Self::open_beside_in(path, Arc::new(FileFolders::new(path).with_reads(reads)))
     }
 
     /// The same of one that lies in these folders.

@@ -26,6 +26,11 @@ impl<T> Ring<T> {
     }
 
     /// As of a ring that there is.
+    pub fn is_idle(&self) -> bool {
+        match self.never {}
+    }
+
+    /// As of a ring that there is.
     pub fn begin(&mut self, _read: Read<T>) -> Ticket {
         match self.never {}
     }

@@ -41,6 +41,8 @@ enum State {
     Sound,
     /// The kernel takes no more reads.
     Broken,
+    /// Nor does it tell of those that it has.
+    Lost,
 }
 
 enum Slot<T> {
@@ -98,7 +100,12 @@ impl<T: FromBytes + 'static> Ring<T> {
     /// Whether the kernel has refused to take reads. Those that are begun all the same are answered by
     /// `WouldBlock`, and so are those that it had not taken.
     pub fn is_broken(&self) -> bool {
-        self.state == State::Broken
+        self.state != State::Sound
+    }
+
+    /// Whether no read is begun whose answer was not taken.
+    pub fn is_idle(&self) -> bool {
+        self.free.len() == self.slots.len()
     }
 
     /// Begins a read of as many bytes as `into` has. The kernel hears of it by the next call that submits
@@ -106,7 +113,7 @@ impl<T: FromBytes + 'static> Ring<T> {
     pub fn begin(&mut self, read: Read<T>) -> Ticket {
         let slot = match self.state {
             State::Sound => Slot::Waiting(read, Interest::Wanted),
-            State::Broken => Slot::Done(read, Err(io::ErrorKind::WouldBlock.into())),
+            State::Broken | State::Lost => Slot::Done(read, Err(io::ErrorKind::WouldBlock.into())),
         };
         let number = match self.free.pop() {
             Some(number) => {
@@ -239,7 +246,7 @@ impl<T: FromBytes + 'static> Ring<T> {
             // It lacks memory until some reads are done. Those that are in flight come first.
             Some(libc::EAGAIN | libc::EBUSY) if self.in_flight > 0 => {
                 // SAFETY: no argument is passed, and no entry.
-                let _a_signal = unsafe {
+                let waited = unsafe {
                     self.ring.submitter().enter::<libc::sigset_t>(
                         0,
                         1,
@@ -247,14 +254,20 @@ impl<T: FromBytes + 'static> Ring<T> {
                         None,
                     )
                 };
-                0
+                match waited.map_err(|cause| cause.raw_os_error()) {
+                    Ok(_) | Err(Some(libc::EINTR)) => 0,
+                    Err(_) => self.give_up(),
+                }
             }
             _ => self.give_up(),
         }
     }
 
-    /// Answers what was never handed over.
+    /// Answers what was never handed over; if the kernel refuses once more, the rest, too.
     fn give_up(&mut self) -> usize {
+        if self.state != State::Sound {
+            return self.lose();
+        }
         // Entries that lie in the ring are never taken: no call hands over any.
         self.state = State::Broken;
         self.pushed = 0;
@@ -265,8 +278,27 @@ impl<T: FromBytes + 'static> Ring<T> {
         begun.len()
     }
 
+    /// Answers what the kernel has and will not tell of. I-LENT: it may still write to the buffers, which stay for ever.
+    fn lose(&mut self) -> usize {
+        let before = std::mem::take(&mut self.in_flight);
+        self.state = State::Lost;
+        let mut count = 0;
+        for number in 0..self.slots.len() {
+            let Slot::Waiting(read, _) = &mut self.slots[number] else { continue };
+            let instead = read.into.iter().map(|_| T::new_zeroed()).collect();
+            std::mem::forget(std::mem::replace(&mut read.into, instead));
+            self.answer(number as u32, Err(io::ErrorKind::WouldBlock.into()));
+            count += 1;
+        }
+        debug_assert_eq!(count, before);
+        count
+    }
+
     /// Takes the answers that are there.
     fn reap(&mut self) -> usize {
+        if self.state == State::Lost {
+            return 0;
+        }
         let mut answers = [(0, 0); IN_FLIGHT_MAX];
         let mut count = 0;
         for (at, entry) in answers.iter_mut().zip(self.ring.completion()) {

@@ -191,6 +191,29 @@ fn a_broken_ring_answers_what_it_has_taken_and_refuses_the_rest() {
     drop(ring);
 }
 
+/// As if the kernel had refused twice: it does not tell any more of what it has.
+#[test]
+fn a_lost_ring_answers_all_and_leaves_buffers_to_the_kernel() {
+    let Some(mut ring) = ring() else { return };
+    let (file, (pipe, mut writer)) = (pieces(), pipe());
+    let (taken, abandoned) = (ring.begin(from_pipe(&pipe)), ring.begin(from_pipe(&pipe)));
+    ring.submit();
+    ring.abandon(abandoned);
+    assert_eq!(ring.refused(&io::Error::from_raw_os_error(libc::EPERM)), 0);
+    assert!(!ring.is_done(&taken) && !ring.is_idle());
+    assert_eq!(ring.refused(&io::Error::from_raw_os_error(libc::EPERM)), 2);
+    // The kernel writes to buffers that no one has any more.
+    writer.write_all(&[1; 64]).expect("written");
+    let (read, answer) = ring.wait(taken);
+    assert_eq!(answer.expect_err("nothing is known of it").kind(), io::ErrorKind::WouldBlock);
+    assert!(read.into.iter().all(|byte| *byte == 0), "another buffer of as many bytes");
+    assert_eq!(read.into.len(), from_pipe(&pipe).into.len());
+    assert!(ring.is_idle() && ring.is_broken());
+    let later = ring.begin(piece(&file, 3));
+    ring.wait_for(1);
+    assert!(ring.wait(later).1.is_err());
+}
+
 /// The kernel has no memory for more, until some reads are done.
 #[test]
 fn a_refusal_for_lack_of_memory_waits_for_what_is_in_flight() {
