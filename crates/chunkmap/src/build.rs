@@ -51,11 +51,12 @@ pub(crate) unsafe fn write_chunk(
         (Some(low), Some(high)) => &low[..common_prefix_len(low, high)],
         _ => &[],
     };
-    // Abbreviations of another shape stay in order; they are made anew, which
-    // reads every key, only where they no longer tell the keys apart.
     let keys = || plan.entries.iter().map(key);
     let mut tails = [[0; SPAN_MAX]; 2];
     let [kept_tail, made_tail] = &mut tails;
+    // Abbreviations of another shape stay in order; they are made anew, which
+    // reads every key, only where they no longer tell the keys apart, or where a
+    // shape is looked for that gives the keys.
     let kept = plan.abbreviated_with.filter(|_| mostly_distinct(plan.entries));
     let kept = match kept {
         Some(shape) if shape.tail.is_none() && plan.may_be_exact => {

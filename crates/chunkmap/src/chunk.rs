@@ -69,7 +69,7 @@ const WALKS_MOST: usize = 256;
 /// the most.
 pub(crate) const CLUSTERED_BYTES_MAX: usize = 4 << 10;
 
-/// How much of a record the caller of a search, or of a walk, is about to use.
+/// How much of a record the caller of a search is about to use.
 #[derive(Clone, Copy)]
 pub(crate) enum Wanted {
     /// Its key, and a part of its value at most.

@@ -21,14 +21,14 @@ use sapwood_mem::sync::{Ordering, RawAtomicU64};
 
 use crate::Direction;
 use crate::chunk::{Chunk, Find, Wanted};
-use crate::cursor::{ChunkCursor, Visit, look};
+use crate::cursor::{Merge, Visit, look};
 use crate::error::Result;
 use crate::hazards::{Bits, Declaring};
 use crate::layout::EntryState;
 use crate::layout::record::value_offset;
 use crate::map::{ChunkMap, check_key};
 use crate::record::{Entered, ReadLock, Record};
-use crate::scan::{From, Place, key_bounds, next_border};
+use crate::scan::{From, Place, Step, key_bounds, walk};
 use crate::tree::Found;
 
 /// Most bytes of a key, and of a value, that columns have.
@@ -115,42 +115,31 @@ impl ChunkMap {
         mut show: impl FnMut(Piece<'_>) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         let bounds = key_bounds(&bounds);
-        if bounds.is_empty() {
-            return Ok(ControlFlow::Continue(()));
-        }
         let guard = self.tree.reclaimer.pin();
         let mut gathering = Gathering::new(self, &guard, widths);
-        let mut place = Place::at_bounds();
-        loop {
-            let rest = place.rest_of(bounds, Direction::Ascending);
+        walk(&guard, bounds, Direction::Ascending, |rest, next| {
             let chunk = self.chunk_at_edge(&guard, rest, Direction::Ascending);
-            let bytes = gathering.columns.record_bytes(chunk.low().unwrap_or_default().len());
-            let cursor =
-                ChunkCursor::merging(chunk, rest, Direction::Ascending, bytes.div_ceil(64));
-            let walked = gathering.chunk(cursor, bytes, &mut place, &mut show)?;
-            let border = match walked {
-                Walked::Break(result) => return Ok(ControlFlow::Break(result)),
-                Walked::Anew => None,
+            let merge = Merge::new(chunk, rest, Direction::Ascending);
+            let step = match gathering.chunk(merge, next, &mut show)? {
+                Walked::Break(result) => return Ok(Step::Break(result)),
+                Walked::Anew => Step::On,
                 Walked::Whole => {
-                    let border = next_border(&chunk, bounds, Direction::Ascending);
-                    if let Some(border) = border {
-                        place.set_border(border, Direction::Ascending);
-                    }
+                    let step = next.step_behind(&chunk, bounds, Direction::Ascending);
                     if bounds.cover(&chunk) {
                         self.cluster_if_due(&guard, &chunk);
                     }
-                    border
+                    step
                 }
             };
-            let is_last = border.is_none() && matches!(walked, Walked::Whole);
-            if let ControlFlow::Break(result) = gathering.show_late(&mut show)? {
-                return Ok(ControlFlow::Break(result));
+            let mut flow = gathering.show_late(&mut show)?;
+            if flow.is_continue() && matches!(step, Step::Ended) {
+                flow = gathering.hand_out(&mut show);
             }
-            if is_last {
-                return Ok(gathering.hand_out(&mut show));
-            }
-            guard.repin();
-        }
+            Ok(match flow {
+                ControlFlow::Break(result) => Step::Break(result),
+                ControlFlow::Continue(()) => step,
+            })
+        })
     }
 
     /// Looks many keys up, and shows the entries that are there as [`scan_columns`](Self::scan_columns) does. Fastest
@@ -261,24 +250,24 @@ impl<'m: 'g, 'g> Gathering<'m, 'g> {
         }
     }
 
-    /// Gathers the entries of a chunk that a cursor merges.
+    /// Gathers entries of a chunk.
     fn chunk<B>(
         &mut self,
-        mut cursor: ChunkCursor<'g>,
-        bytes: usize,
-        place: &mut Place,
+        mut merge: Merge<'g>,
+        next_place: &mut Place,
         show: &mut impl FnMut(Piece<'_>) -> ControlFlow<B>,
     ) -> Result<Walked<B>> {
-        let (chunk, epoch) = (*cursor.chunk(), self.guard.epoch());
+        let (chunk, epoch) = (*merge.chunk(), self.guard.epoch());
+        let bytes = self.columns.record_bytes(chunk.low().unwrap_or_default().len());
         let mut previous = Previous { record: None, moved: false };
         let (mut group, mut next) = (Group::new(), Group::new());
-        group.fill(&mut cursor, bytes);
+        group.fill(&mut merge, bytes);
         while let Some(&(_, last)) = group.entries.last() {
             // Their records come while those of this group are read.
-            next.fill(&mut cursor, bytes);
+            next.fill(&mut merge, bytes);
             self.group(&chunk, &group, &mut previous)?;
             if !self.columns.has_room() || !self.short.is_empty() {
-                place.set(From::Behind, last.key());
+                next_place.set(From::Behind, last.key());
                 if let ControlFlow::Break(result) = self.show_group(show) {
                     return Ok(Walked::Break(result));
                 }
@@ -519,16 +508,16 @@ impl<'g> Group<'g> {
 
     /// Takes the next entries that have a record, and asks for so many bytes of each: none if there are no more.
     #[inline]
-    fn fill(&mut self, cursor: &mut ChunkCursor<'g>, bytes: usize) {
+    fn fill(&mut self, merge: &mut Merge<'g>, bytes: usize) {
         self.entries.clear();
         self.bits = Bits::default();
-        let chunk = *cursor.chunk();
+        let chunk = *merge.chunk();
         while self.entries.len() < GROUP {
-            let run = cursor.sorted_run(GROUP - self.entries.len());
+            let run = merge.sorted_run(GROUP - self.entries.len());
             if run.is_empty() {
                 // The next one is of the delta, or equal to it.
-                let Some(word) = cursor.merge_next() else { break };
-                self.take(&chunk, word, bytes);
+                let Some(at) = merge.next() else { break };
+                self.take(&chunk, merge.word(at), bytes);
             } else {
                 run.for_each(|at| self.take(&chunk, chunk.sorted_word(at), bytes));
             }

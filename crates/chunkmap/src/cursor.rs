@@ -132,6 +132,15 @@ impl<'g> Merge<'g> {
         &self.chunk
     }
 
+    /// The word of an entry.
+    #[inline]
+    pub(crate) fn word(&self, at: At) -> &'g RawAtomicU64 {
+        match at {
+            At::Sorted(at) => self.chunk.sorted_word(at),
+            At::Delta { at, .. } => &self.chunk.delta_words()[at],
+        }
+    }
+
     /// Slices of the delta's entries that are not yet merged, as they were.
     pub(crate) fn delta_slices(&self) -> impl Iterator<Item = SliceRef> {
         self.delta[self.delta_range.clone()].iter().map(|delta| delta.entry.slice)
@@ -165,7 +174,7 @@ impl<'g> Merge<'g> {
 
     /// Takes the sorted entries that come before the next one of the delta, `most` of them at most; upwards.
     #[inline]
-    fn sorted_run(&mut self, most: usize) -> std::ops::Range<usize> {
+    pub(crate) fn sorted_run(&mut self, most: usize) -> std::ops::Range<usize> {
         debug_assert!(self.direction == Direction::Ascending);
         let begin = self.sorted.start;
         let mut end = self.sorted.end.min(begin + most);
@@ -235,27 +244,17 @@ impl<'g> ChunkCursor<'g> {
         direction: Direction,
         prefetch_lines: usize,
     ) -> ChunkCursor<'g> {
-        let mut cursor = ChunkCursor::merging(chunk, bounds, direction, prefetch_lines);
-        for place in 0..AHEAD {
-            cursor.ahead[place] = cursor.merge_next().map(NonNull::from);
-        }
-        cursor
-    }
-
-    /// A cursor for [`merge_next`](Self::merge_next) alone.
-    pub(crate) fn merging(
-        chunk: Chunk<'g>,
-        bounds: KeyBounds<'_>,
-        direction: Direction,
-        prefetch_lines: usize,
-    ) -> ChunkCursor<'g> {
-        ChunkCursor {
+        let mut cursor = ChunkCursor {
             merge: Merge::new(chunk, bounds, direction),
             ahead: [None; AHEAD],
             visited: 0,
             previous: None,
             prefetch_lines,
+        };
+        for place in 0..AHEAD {
+            cursor.ahead[place] = cursor.merge_next().map(NonNull::from);
         }
+        cursor
     }
 
     pub(crate) fn chunk(&self) -> &Chunk<'g> {
@@ -299,21 +298,11 @@ impl<'g> ChunkCursor<'g> {
         Some(unsafe { word.as_ref() })
     }
 
-    /// As [`Merge::sorted_run`], without asking for their records.
-    #[inline]
-    pub(crate) fn sorted_run(&mut self, most: usize) -> std::ops::Range<usize> {
-        self.merge.sorted_run(most)
-    }
-
     /// Merges one entry more, and asks for its record.
     #[inline(always)]
-    pub(crate) fn merge_next(&mut self) -> Option<&'g RawAtomicU64> {
+    fn merge_next(&mut self) -> Option<&'g RawAtomicU64> {
         let at = self.merge.next()?;
-        let chunk = self.merge.chunk();
-        let word = match at {
-            At::Sorted(at) => chunk.sorted_word(at),
-            At::Delta { at, .. } => &chunk.delta_words()[at],
-        };
+        let (chunk, word) = (self.merge.chunk(), self.merge.word(at));
         if let EntryState::Record(slice) = EntryState::of(word.load(Ordering::Relaxed)) {
             match self.merge.direction {
                 Direction::Ascending => chunk.prefetch_record(slice, self.prefetch_lines),

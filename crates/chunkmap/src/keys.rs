@@ -117,7 +117,11 @@ impl<'g, 'k> KeyCursor<'g, 'k> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::ops::Bound;
+
+    use super::*;
     use crate::ChunkMap;
+    use crate::entering::{Intent, Writer};
 
     /// Entries in exact chunks, of a hundred.
     fn exact(map: &ChunkMap, keys: impl Iterator<Item = Vec<u8>>) -> usize {
@@ -156,5 +160,36 @@ mod tests {
         let long = |i: u64| [random(i).to_be_bytes(), random(random(i)).to_be_bytes()].concat();
         assert_eq!(loaded(long), 0, "sixteen bytes that vary");
         assert_eq!(loaded(|i| format!("user{i}").into_bytes()), 0, "lengths that meet");
+    }
+
+    /// A key that came back while the thread that removes it is between record and word has two entries.
+    #[test]
+    fn a_key_that_comes_back_beside_its_removal_is_seen_once() {
+        let map = ChunkMap::new();
+        let run: Vec<_> = (0..200_u64).map(|key| (key.to_be_bytes(), b"value")).collect();
+        map.put_many(&run).expect("memory");
+        let guard = map.tree.reclaimer.pin();
+        let key = 77_u64.to_be_bytes();
+        let locked = map.lock_writer(&guard, &key, Intent::Remove).expect("no closure");
+        let Writer::Locked(_, mut lock) = locked else { unreachable!("it is there") };
+        lock.bury();
+        assert!(!map.put(&key, b"again").expect("memory"));
+        let chunk = map.tree.leaf(&guard, &key).chunk;
+        let everything = KeyBounds { low: Bound::Unbounded, high: Bound::Unbounded };
+        for way in [Direction::Ascending, Direction::Descending] {
+            let (mut buffer, mut seen) = (Vec::new(), Vec::new());
+            let mut cursor = KeyCursor::new(chunk, everything, way, &mut buffer);
+            while let Some(next) = cursor.next() {
+                match next {
+                    Seen::Sorted => seen.push(cursor.key().to_vec()),
+                    Seen::Entry(Visit::Record(record)) => seen.push(record.key().to_vec()),
+                    Seen::Entry(_) => unreachable!("what is seen is alive"),
+                }
+            }
+            if way == Direction::Descending {
+                seen.reverse();
+            }
+            assert!(seen.iter().eq(run.iter().map(|(key, _)| &key[..])), "{seen:?}");
+        }
     }
 }

@@ -272,7 +272,7 @@ impl<'g> KeyShower<'g> {
 
 /// Goes from chunk to chunk. `over` walks over the first chunk of the bounds that it is given; if there is more
 /// then, it has said from where.
-fn walk<B>(
+pub(crate) fn walk<B>(
     guard: &Guard,
     bounds: KeyBounds<'_>,
     direction: Direction,
@@ -294,7 +294,7 @@ fn walk<B>(
 }
 
 /// How a walk goes on after a chunk.
-enum Step<B> {
+pub(crate) enum Step<B> {
     /// From the next place.
     On,
     Ended,
@@ -336,7 +336,7 @@ pub(crate) enum From {
 }
 
 impl Place {
-    pub(crate) fn at_bounds() -> Place {
+    fn at_bounds() -> Place {
         Place { from: From::Bounds, key: Vec::new() }
     }
 
@@ -348,31 +348,23 @@ impl Place {
     }
 
     /// Goes on behind a chunk, if the bounds do not end in it. A border belongs to the chunk above it.
-    fn step_behind<B>(
+    pub(crate) fn step_behind<B>(
         &mut self,
         chunk: &Chunk<'_>,
         bounds: KeyBounds<'_>,
         direction: Direction,
     ) -> Step<B> {
         let Some(border) = next_border(chunk, bounds, direction) else { return Step::Ended };
-        self.set_border(border, direction);
-        Step::On
-    }
-
-    pub(crate) fn set_border(&mut self, border: &[u8], direction: Direction) {
         let from = match direction {
             Direction::Ascending => From::At,
             Direction::Descending => From::Behind,
         };
         self.set(from, border);
+        Step::On
     }
 
     /// The rest of `bounds`.
-    pub(crate) fn rest_of<'k>(
-        &'k self,
-        bounds: KeyBounds<'k>,
-        direction: Direction,
-    ) -> KeyBounds<'k> {
+    fn rest_of<'k>(&'k self, bounds: KeyBounds<'k>, direction: Direction) -> KeyBounds<'k> {
         let edge = match self.from {
             From::Bounds => return bounds,
             From::At => Bound::Included(&self.key[..]),

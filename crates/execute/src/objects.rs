@@ -47,7 +47,6 @@ pub struct Request<'a> {
 
 impl<'a> Request<'a> {
     pub(crate) fn of_query(query: &'a Compiled, execution: &Execution<'a>) -> Request<'a> {
-        let &Execution { threads, at_one_moment, within, .. } = execution;
         let selection = query.selection();
         let without_keys = query.gathers_batches()
             && !query.needs_keys()
@@ -66,16 +65,8 @@ impl<'a> Request<'a> {
             .gathers_batches()
             .then(|| Widths::new(query.key_bytes_min(), query.value_bytes_min()))
             .flatten();
-        Request {
-            selection,
-            threads,
-            at_one_moment,
-            within,
-            columns,
-            widths,
-            object_ns,
-            run_object_ns,
-        }
+        let request = Request::of_addresses(selection, execution);
+        Request { columns, widths, object_ns, run_object_ns, ..request }
     }
 
     /// The way in which an engine reaches what is asked for.
@@ -88,16 +79,20 @@ impl<'a> Request<'a> {
         by: &'a Disaggregator,
         execution: &Execution<'a>,
     ) -> Request<'a> {
+        Request::of_addresses(by.selection(), execution)
+    }
+
+    /// Of the addresses of objects, which are collected.
+    fn of_addresses(selection: &'a Selection, execution: &Execution<'a>) -> Request<'a> {
         let &Execution { threads, at_one_moment, within, .. } = execution;
         let [object_ns, run_object_ns] = COLLECTED_NS;
-        let (selection, columns, widths) = (by.selection(), Columns::Addresses, None);
         Request {
             selection,
             threads,
             at_one_moment,
             within,
-            columns,
-            widths,
+            columns: Columns::Addresses,
+            widths: None,
             object_ns,
             run_object_ns,
         }
