@@ -83,6 +83,15 @@ static ADDRESS_MASK: u64 = slot::ADDRESS_MASK;
 /// Where of `QUICK_MASK` the tag belongs.
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 static TAG_MASK: u64 = slot::SCAN_TAG_MASK;
+/// Upper halves of `QUICK_MASK`.
+#[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+static QUICK_HALVES: Halves = Halves([(slot::QUICK_MASK >> 32) as u32; 4]);
+
+/// Halves of words, as a register of SSE2 holds them.
+#[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+#[repr(align(16))]
+#[expect(dead_code, reason = "the assembler reads it")]
+struct Halves([u32; 4]);
 
 /// The way to scan a bucket on this machine.
 #[derive(Debug, Clone, Copy)]
@@ -93,23 +102,38 @@ pub(crate) struct BucketScan {
         expect(dead_code, reason = "of x86-64 alone, and not where a checker watches")
     )]
     wide: bool,
+    /// Shifts by BMI2.
+    #[cfg_attr(
+        any(not(target_arch = "x86_64"), loom, miri),
+        expect(dead_code, reason = "of x86-64 alone, and not where a checker watches")
+    )]
+    shifts: bool,
 }
 
 impl BucketScan {
     /// The way for every processor.
     #[cfg(all(test, not(loom)))]
-    pub(crate) const NARROW: BucketScan = BucketScan { wide: false };
+    pub(crate) const NARROW: BucketScan = BucketScan { wide: false, shifts: false };
 
     /// The best that the processor can do.
     pub(crate) fn detect() -> BucketScan {
         #[cfg(target_arch = "x86_64")]
-        return BucketScan {
-            wide: is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("bmi2"),
-        };
+        {
+            let shifts = is_x86_feature_detected!("bmi2");
+            let wide = shifts
+                && is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512dq");
+            BucketScan { wide, shifts }
+        }
         #[cfg(not(target_arch = "x86_64"))]
-        return BucketScan { wide: false };
+        BucketScan { wide: false, shifts: false }
+    }
+
+    /// All ways of this processor.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn all() -> [BucketScan; 3] {
+        let best = BucketScan::detect();
+        [best, BucketScan { wide: false, ..best }, BucketScan::NARROW]
     }
 
     /// The record named by the first slot of a hash's bucket that has its tag, as far as a scan
@@ -125,9 +149,44 @@ impl BucketScan {
             // SAFETY: `wide` says that the processor can; a shape numbers buckets that are there.
             return unsafe { look_wide(buckets.base(), shape, hash) };
         }
+        #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+        if self.shifts {
+            // SAFETY: `shifts` says that the processor can.
+            let (number, tag) = unsafe { number_and_tag(shape, hash) };
+            return buckets.at(number).look_narrow(tag);
+        }
         let (number, depth) = shape.number_and_depth(hash);
         buckets.at(number).look(self, hash >> depth)
     }
+}
+
+/// The bucket of a hash, and the hash's bits from the bucket's depth up.
+///
+/// # Safety
+/// The processor has BMI2.
+#[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+#[inline(always)]
+unsafe fn number_and_tag(shape: IndexShape, hash: u64) -> (u64, u64) {
+    let (number, tag): (u64, u64);
+    // SAFETY: these are registers alone.
+    unsafe {
+        std::arch::asm!(
+            // As in `look_wide`.
+            "mov {tag}, {depth}",
+            "shr {tag}, 8",
+            "bzhi {number}, {hash}, {depth}",
+            "cmp {number}, {tag}",
+            "adc {depth}, 0",
+            "bzhi {number}, {hash}, {depth}",
+            "shrx {tag}, {hash}, {depth}",
+            hash = in(reg) hash,
+            depth = inout(reg) shape.0 => _,
+            number = out(reg) number,
+            tag = out(reg) tag,
+            options(nostack, nomem, pure),
+        );
+    }
+    (number, tag)
 }
 
 /// As [`BucketScan::look`]. All eight words at once, of which the first that agrees is moved to the
@@ -294,21 +353,79 @@ impl Bucket {
     /// As [`BucketScan::look`], for a tag in this bucket.
     #[inline(always)]
     pub(crate) fn look(&self, scan: BucketScan, tag: u64) -> Address {
-        let wanted = (tag << slot::FIELD_SHIFT) & slot::SCAN_TAG_MASK;
         #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
-        if scan.wide {
+        return if scan.wide {
             // SAFETY: `wide` says that the processor can.
-            return unsafe { self.look_wide(wanted) };
+            unsafe { self.look_wide((tag << slot::FIELD_SHIFT) & slot::SCAN_TAG_MASK) }
+        } else {
+            self.look_narrow(tag)
+        };
+        #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
+        {
+            let wanted = (tag << slot::FIELD_SHIFT) & slot::SCAN_TAG_MASK;
+            match self.matches::<{ slot::QUICK_MASK }>(scan, wanted) {
+                0 => Address::NONE,
+                found => self.named_by(found.trailing_zeros() as usize),
+            }
         }
-        let found = self.matches::<{ slot::QUICK_MASK }>(scan, wanted);
-        if found == 0 {
-            return Address::NONE;
-        }
+    }
+
+    /// The record that a word names which agreed, unless it is one not to rely on by now. What it
+    /// was when it was compared does not matter.
+    #[inline(always)]
+    fn named_by(&self, at: usize) -> Address {
         #[cfg(all(test, not(loom)))]
-        crate::index::tests::meanwhile();
-        // What it was when it was compared does not matter.
-        let word = self.words[found.trailing_zeros() as usize].load(Ordering::Acquire);
+        if at < bucket::SLOTS {
+            crate::index::tests::meanwhile();
+        }
+        let word = self.words[at].load(Ordering::Acquire);
         if word & slot::UNSURE == 0 { slot::address(word) } else { Address::NONE }
+    }
+
+    /// As [`Bucket::look`], by upper halves of words. Where no slot agrees, the link is taken for
+    /// one that did: it is one not to rely on.
+    #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+    #[inline(always)]
+    fn look_narrow(&self, tag: u64) -> Address {
+        const { assert!(slot::SCAN_BITS == u8::BITS && slot::QUICK_MASK as u32 == 0) };
+        let at: usize;
+        // SAFETY: as in `matches_wide`; SSE2 is part of x86-64. Processors without TZCNT take it
+        // for BSF, which is the same where a bit is set.
+        unsafe {
+            std::arch::asm!(
+                "movaps {low}, [{bucket}]",
+                "shufps {low}, [{bucket} + 16], {upper}",
+                "movaps {high}, [{bucket} + 32]",
+                "shufps {high}, [{bucket} + 48], {upper}",
+                "movzx {at:e}, {tag:l}",
+                "shl {at:e}, {shift}",
+                "movd {wanted}, {at:e}",
+                "pshufd {wanted}, {wanted}, 0",
+                "andps {low}, xmmword ptr [rip + {mask}]",
+                "andps {high}, xmmword ptr [rip + {mask}]",
+                "pcmpeqd {low}, {wanted}",
+                "pcmpeqd {high}, {wanted}",
+                "packssdw {low}, {high}",
+                // Two bits a word.
+                "pmovmskb {at:e}, {low}",
+                "or {at:e}, {link}",
+                "tzcnt {at:e}, {at:e}",
+                "shr {at:e}, 1",
+                bucket = in(reg) std::ptr::from_ref(self),
+                tag = in(reg) tag,
+                mask = sym QUICK_HALVES,
+                upper = const 0b11_01_11_01,
+                shift = const slot::FIELD_SHIFT - 32,
+                link = const 1 << (2 * bucket::LINK),
+                at = out(reg) at,
+                wanted = out(xmm_reg) _,
+                low = out(xmm_reg) _,
+                high = out(xmm_reg) _,
+                options(nostack, readonly),
+            );
+            std::hint::assert_unchecked(at <= bucket::LINK);
+        }
+        self.named_by(at)
     }
 
     /// # Safety
@@ -492,7 +609,7 @@ mod tests {
                     .filter(|word| word & slot::ADDRESS_MASK != 0 && word & slot::TENTATIVE == 0)
                     .collect();
                 let right = Some(InUse { len: in_use.len(), link: bucket.link() });
-                for scan in [BucketScan::detect(), BucketScan::NARROW] {
+                for scan in BucketScan::all() {
                     let mut words = [1; bucket::LINK + 1];
                     assert_eq!(bucket.slots_in_use(scan, &mut words), right);
                     let (front, rest) = words.split_at(in_use.len());
@@ -505,7 +622,7 @@ mod tests {
                 let hash = number | (next() & 3) << depth;
                 assert_eq!(shape.number_and_depth(hash), (number, depth));
                 let right = named(buckets.at(number), (hash >> depth) & 0xFF);
-                for scan in [BucketScan::detect(), BucketScan::NARROW] {
+                for scan in BucketScan::all() {
                     assert_eq!(scan.look(&buckets, shape, hash), right);
                     assert_eq!(buckets.at(number).look(scan, hash >> depth), right);
                 }
