@@ -1,4 +1,37 @@
-//! SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): small enough to be the same in Java.
+//! SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): small enough to be the same in Java; and Zipf's law.
+
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use rand_distr::{Distribution, Zipf};
+
+/// What a state of the generator grows by.
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+/// Skew of the Zipf draw, as in FASTER's evaluation and YCSB.
+const ZIPF_EXPONENT: f64 = 0.99;
+
+/// Scrambles a number: no two are made one.
+#[inline]
+#[must_use]
+pub(crate) fn scrambled(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(STEP);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+/// `count` numbers below `limit` by Zipf's law, popular ones scattered.
+pub(crate) fn zipf(limit: u32, count: usize, seed: u64) -> Vec<u32> {
+    let zipf = Zipf::new(f64::from(limit), ZIPF_EXPONENT)
+        .expect("there are some, and the exponent is positive");
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    (0..count)
+        .map(|_| {
+            let rank = zipf.sample(&mut random) as u64;
+            // YCSB's scattering: some numbers share a rank's place, all are in range.
+            ((u128::from(scrambled(rank)) * u128::from(limit)) >> 64) as u32
+        })
+        .collect()
+}
 
 /// A stream of random words; equal seeds give equal streams, here and in `bench-vs/jvm`.
 pub(crate) struct Random(u64);
@@ -9,11 +42,9 @@ impl Random {
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        let next = scrambled(self.0);
+        self.0 = self.0.wrapping_add(STEP);
+        next
     }
 
     /// A number below `limit`, from the high half of a word.

@@ -11,10 +11,13 @@ use super::peer::Peer;
 use super::workload::{Draw, Job, Mix, Workload};
 use crate::Error;
 use crate::figures::{Rate, Rates, is_ours};
+use crate::pages::touch;
 use crate::rounds::{latencies, progress, rounds};
 
 /// Most rounds of loading: a store is emptied for each.
 const LOADS_MAX: usize = 3;
+/// Bytes that a store is taken to need for an entry.
+const ENTRY_BYTES: usize = 50;
 
 /// All figures of the stores in memory.
 pub(crate) struct Figures {
@@ -84,6 +87,8 @@ impl Course<'_> {
 
     fn load(&mut self) -> Result<(), Error> {
         let count = self.contenders.len();
+        self.progress.set_message("touching memory");
+        touch(self.plan.keys as usize * ENTRY_BYTES * count);
         let mut rates: Vec<Vec<f64>> = vec![Vec::new(); count];
         for round in 0..self.plan.rounds.runs.min(LOADS_MAX) {
             for (contender, rates) in self.contenders.iter_mut().zip(&mut rates) {

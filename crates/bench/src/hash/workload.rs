@@ -6,29 +6,20 @@
 
 use std::collections::HashMap;
 
-use rand::SeedableRng;
-use rand::rngs::ChaCha8Rng;
-use rand_distr::{Distribution, Zipf};
-
 use crate::clock::Clock;
 use crate::figures::{Timed, Unit};
-use crate::random::Random;
+use crate::random::{Random, scrambled, zipf};
 use crate::rounds::Run;
 use crate::tally::Tally;
 
-/// Skew of the Zipf draw, as in FASTER's evaluation and YCSB.
-const ZIPF_EXPONENT: f64 = 0.99;
 /// Written keys that are looked at after each run.
 const PROBES: usize = 512;
 
-/// The key of entry `number`: SplitMix64's finisher, which maps no two numbers to one key.
+/// The key of entry `number`: no two numbers have one key.
 #[inline]
 #[must_use]
 pub fn key(number: u32) -> u64 {
-    let mut mixed = u64::from(number).wrapping_add(0x9E37_79B9_7F4A_7C15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
+    scrambled(u64::from(number))
 }
 
 /// A value of entry `number`.
@@ -115,18 +106,7 @@ impl Draw {
                 let mut random = Random::new(seed);
                 (0..count).map(|_| random.below(keys)).collect()
             }
-            Draw::Zipf => {
-                let zipf = Zipf::new(f64::from(keys), ZIPF_EXPONENT)
-                    .expect("there are keys, and the exponent is positive");
-                let mut random = ChaCha8Rng::seed_from_u64(seed);
-                (0..count)
-                    .map(|_| {
-                        let rank = zipf.sample(&mut random) as u32;
-                        // YCSB's scattering: some numbers share a rank's place, all are in range.
-                        ((u128::from(key(rank)) * u128::from(keys)) >> 64) as u32
-                    })
-                    .collect()
-            }
+            Draw::Zipf => zipf(keys, count, seed),
         }
     }
 }

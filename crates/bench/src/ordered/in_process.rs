@@ -20,6 +20,8 @@ pub(crate) trait Ordered: Send + Sync + Sized {
     const NAME: &'static str;
     /// Whether it can [`pop`](Self::pop).
     const POPS: bool = false;
+    /// Whether it can [`get_many`](Self::get_many).
+    const BATCHES: bool = false;
 
     fn new() -> Self;
 
@@ -36,6 +38,11 @@ pub(crate) trait Ordered: Send + Sync + Sized {
 
     /// The sum of a copy of the value.
     fn get_copy(&self, key: &[u8]) -> Option<u64>;
+
+    /// The sums of many values, read where they lie, in one call.
+    fn get_many(&self, _keys: &[&[u8]]) -> Tally {
+        unreachable!("it says that it cannot")
+    }
 
     fn remove(&self, key: &[u8]) -> bool;
 
@@ -95,39 +102,38 @@ impl<E: Ordered> Contender<Job> for InProcess<E> {
     }
 
     fn runs(&self, workload: Workload) -> bool {
-        E::POPS || workload.pops().is_none()
+        match workload {
+            Workload::GetMany => E::BATCHES,
+            _ => E::POPS || workload.pops().is_none(),
+        }
     }
 
     fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
-        let plans = plans(self.space(), job);
-        let queue = Queue::<E>::for_job(job);
-        let (elapsed, tallies) = run_threads(job.clock, &plans, |plan| match &queue {
-            Some(queue) => queue.work(plan),
-            None => work(&self.engine, self.space(), job.workload, plan),
+        let (space, plans) = (self.space(), plans(self.space(), job));
+        let map = Map::of(job, &self.engine);
+        let (elapsed, tallies) = run_threads(job.clock, &plans, |plan| {
+            map.work(space, job.workload, plan, &mut buffers(space, job.workload))
         });
         let tally = tallies.into_iter().fold(Tally::default(), Tally::merge);
-        restore(&self.engine, self.space(), job.workload, &plans)?;
-        Ok(Outcome { elapsed, tally, operations: None })
+        map.check(space, job.workload, &plans)?;
+        let operations = plans.iter().map(Vec::len).sum();
+        Ok(Outcome { elapsed, tally, operations: Some(operations) })
     }
 
     fn latencies(&mut self, job: &Job) -> Result<Percentiles, Error> {
-        let plans = plans(self.space(), job);
-        let (engine, space) = (&self.engine, self.space());
-        let queue = Queue::<E>::for_job(job);
+        let (space, plans) = (self.space(), plans(self.space(), job));
+        let map = Map::of(job, &self.engine);
         let (_, histograms) = run_threads(job.clock, &plans, |plan| {
             let mut histogram = new_histogram();
-            for op in plan {
+            let mut buffers = buffers(space, job.workload);
+            for call in plan.chunks(job.workload.operations_of_a_call()) {
                 let begin = Instant::now();
-                let one = std::slice::from_ref(op);
-                std::hint::black_box(match &queue {
-                    Some(queue) => queue.work(one),
-                    None => work(engine, space, job.workload, one),
-                });
+                std::hint::black_box(map.work(space, job.workload, call, &mut buffers));
                 histogram.saturating_record(begin.elapsed().as_nanos() as u64);
             }
             histogram
         });
-        restore(&self.engine, self.space(), job.workload, &plans)?;
+        map.check(space, job.workload, &plans)?;
         Percentiles::of_all(histograms)
     }
 }
@@ -177,6 +183,55 @@ const IDLE_SCANS: usize = 16;
 /// ... and scans after which it is taken as it is.
 const SETTLING_SCANS_MAX: usize = 100;
 
+/// The map that a job works on.
+enum Map<'a, E> {
+    Loaded(&'a E),
+    /// Of the job's own, empty at first.
+    Empty(E),
+    Queue(Queue<E>),
+}
+
+impl<E: Ordered> Map<'_, E> {
+    fn of<'a>(job: &Job, loaded: &'a E) -> Map<'a, E> {
+        match job.workload.pops() {
+            Some(end) => Map::Queue(Queue::popped_at(end)),
+            None if job.workload.loads() => Map::Empty(E::new()),
+            None => Map::Loaded(loaded),
+        }
+    }
+
+    #[inline]
+    fn work(
+        &self,
+        space: &Space,
+        workload: Workload,
+        plan: &[Op],
+        buffers: &mut [KeyBuffer],
+    ) -> Tally {
+        match self {
+            Map::Loaded(engine) => work(*engine, space, workload, plan, buffers),
+            Map::Empty(engine) => work(engine, space, workload, plan, buffers),
+            Map::Queue(queue) => queue.work(plan),
+        }
+    }
+
+    /// Compares what the plans have left behind with what they must have, and puts the loaded map back.
+    fn check(&self, space: &Space, workload: Workload, plans: &[Vec<Op>]) -> Result<(), Error> {
+        match self {
+            Map::Loaded(engine) => restore(*engine, space, workload, plans),
+            Map::Empty(engine) => {
+                let (found, expected) =
+                    (engine.ascend(&[0], usize::MAX, ScanForm::Stream), space.everything());
+                if found != expected {
+                    return Err(format!("it holds {found} after a load, not {expected}").into());
+                }
+                Ok(())
+            }
+            Map::Queue(_) => Ok(()),
+        }
+    }
+}
+
 /// Entries of a queue while it is worked on.
 const QUEUED_ENTRIES: u64 = 10_000;
 
@@ -188,11 +243,10 @@ struct Queue<E> {
 }
 
 impl<E: Ordered> Queue<E> {
-    fn for_job(job: &Job) -> Option<Queue<E>> {
-        let end = job.workload.pops()?;
+    fn popped_at(end: End) -> Queue<E> {
         let queue = Queue { engine: E::new(), end, next: AtomicU64::new(0) };
         (0..QUEUED_ENTRIES).for_each(|_| queue.put());
-        Some(queue)
+        queue
     }
 
     #[inline]
@@ -218,10 +272,20 @@ fn plans(space: &Space, job: &Job) -> Vec<Vec<Op>> {
     (0..job.threads).map(|thread| job.plan(space, thread)).collect()
 }
 
+/// Room for the keys of a call.
+fn buffers(space: &Space, workload: Workload) -> Vec<KeyBuffer> {
+    (0..workload.operations_of_a_call()).map(|_| space.key_buffer()).collect()
+}
+
 #[inline]
-fn work<E: Ordered>(engine: &E, space: &Space, workload: Workload, plan: &[Op]) -> Tally {
-    let mut buffer = space.key_buffer();
-    let buffer = &mut buffer;
+fn work<E: Ordered>(
+    engine: &E,
+    space: &Space,
+    workload: Workload,
+    plan: &[Op],
+    buffers: &mut [KeyBuffer],
+) -> Tally {
+    let buffer = &mut buffers[0];
     let mut tally = Tally::default();
     match workload {
         Workload::GetZeroCopy => {
@@ -236,6 +300,14 @@ fn work<E: Ordered>(engine: &E, space: &Space, workload: Workload, plan: &[Op]) 
                 }
             }
         }
+        Workload::GetMany => {
+            for ops in plan.chunks(buffers.len()) {
+                let keyed = ops.iter().zip(&mut *buffers);
+                let keys: Vec<&[u8]> =
+                    keyed.map(|(op, buffer)| space.key(op.number(), buffer)).collect();
+                tally = tally.merge(engine.get_many(&keys));
+            }
+        }
         Workload::Mixed => {
             for op in plan {
                 if op.writes() {
@@ -245,7 +317,7 @@ fn work<E: Ordered>(engine: &E, space: &Space, workload: Workload, plan: &[Op]) 
                 }
             }
         }
-        Workload::PutIfAbsentOrUpdate => {
+        Workload::PutIfAbsentOrUpdate | Workload::UpdateZipf => {
             for op in plan {
                 engine.put_if_absent_or_update(
                     space.key(op.number(), buffer),
@@ -256,6 +328,11 @@ fn work<E: Ordered>(engine: &E, space: &Space, workload: Workload, plan: &[Op]) 
         Workload::Put => {
             for op in plan {
                 engine.put(space.key(op.number(), buffer), space.value(op.number()));
+            }
+        }
+        Workload::LoadAscending | Workload::LoadDescending => {
+            for op in plan {
+                engine.put_if_absent(space.key(op.number(), buffer), space.value(op.number()));
             }
         }
         Workload::First => {
@@ -308,7 +385,7 @@ fn restore<E: Ordered>(
         let value = space.value(number);
         let key = space.key(number, &mut buffer);
         let updates = match workload {
-            Workload::PutIfAbsentOrUpdate if loaded => times,
+            Workload::PutIfAbsentOrUpdate | Workload::UpdateZipf if loaded => times,
             Workload::PutIfAbsentOrUpdate => times - 1,
             _ => 0,
         };

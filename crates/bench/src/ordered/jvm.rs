@@ -91,7 +91,11 @@ impl Contender<Job> for Jvm {
     }
 
     fn runs(&self, workload: Workload) -> bool {
-        !workload.is_short_scan() && workload != Workload::First && workload.pops().is_none()
+        // Its side knows Oak's scenarios.
+        !workload.is_short_scan()
+            && !workload.loads()
+            && workload.pops().is_none()
+            && !matches!(workload, Workload::First | Workload::GetMany | Workload::UpdateZipf)
     }
 
     fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
@@ -132,6 +136,7 @@ impl Loadable for Jvm {
                 let shape = match shape {
                     KeyShape::Integer => "integer",
                     KeyShape::Prefix => "prefix",
+                    KeyShape::Middle => "middle",
                 };
                 format!("load-generated {key_bytes} {value_bytes} {shape} {}", space.entries())
             }

@@ -2,6 +2,7 @@
 //! workload rounds in which engines take turns, then latencies, then a full scan as a last check.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use indicatif::ProgressBar;
 
@@ -12,6 +13,7 @@ use super::workload::{Job, SCAN_ENTRIES, ScanForm, Workload};
 use super::{Plan, contenders, jvm};
 use crate::Error;
 use crate::figures::Rates;
+use crate::pages::touch;
 use crate::rounds::{latencies, progress, rounds};
 
 /// All figures of one kind of keys and values.
@@ -30,6 +32,11 @@ impl Figures {
         self.loads.iter().find(|(name, _)| name == engine).map(|(_, load)| load)
     }
 }
+
+/// How many times longer a run is made, at most.
+const LONGER_MOST: f64 = 1e3;
+/// Bytes that an engine is taken to need for an entry, beyond keys and values.
+const ENTRY_OVERHEAD: usize = 100;
 
 /// Names that `--engines` knows.
 pub(crate) fn engine_names() -> impl Iterator<Item = &'static str> {
@@ -86,6 +93,11 @@ impl<'a> Course<'a> {
     }
 
     fn run(mut self, heap: Heap) -> Result<Figures, Error> {
+        if heap == Heap::Fresh {
+            self.progress.set_message("touching memory");
+            let entry = self.figures.payload_bytes as usize + ENTRY_OVERHEAD;
+            touch(self.space.entries() * entry * self.contenders.len());
+        }
         for contender in &mut self.contenders {
             self.progress.set_message(format!("{}: loading", contender.name()));
             let mut load = contender.load(self.space)?;
@@ -119,18 +131,35 @@ impl<'a> Course<'a> {
     }
 
     fn rounds(&mut self, workload: Workload, threads: usize) -> Result<(), Error> {
+        let ops = self.ops(workload, threads)?;
         rounds(
             &mut self.contenders,
             &mut self.figures.rates,
             &self.progress,
             self.plan.runs,
-            |round| job(self.plan, workload, threads, round),
+            |round| Job { ops, ..job(self.plan, self.space, workload, threads, round) },
             |job| self.space.expected(job),
         )
     }
 
+    /// Operations of each thread with which a run of the first engine is long enough.
+    fn ops(&mut self, workload: Workload, threads: usize) -> Result<usize, Error> {
+        let job = job(self.plan, self.space, workload, threads, self.plan.runs + 1);
+        let first = self.contenders.iter_mut().find(|contender| contender.runs(workload));
+        let Some(first) = first.filter(|_| !self.plan.least.is_zero() && !workload.loads()) else {
+            return Ok(job.ops);
+        };
+        self.progress.set_message(format!(
+            "{}: how long does {} take",
+            first.name(),
+            workload.name()
+        ));
+        let took = first.run(&job)?.elapsed;
+        Ok(lengthened(job.ops, took, self.plan.least))
+    }
+
     fn latencies(&mut self, workload: Workload, threads: usize) -> Result<(), Error> {
-        let job = job(self.plan, workload, threads, self.plan.runs);
+        let job = job(self.plan, self.space, workload, threads, self.plan.runs);
         latencies(&mut self.contenders, &mut self.figures.rates, &self.progress, &job)
     }
 
@@ -180,9 +209,10 @@ fn contenders(plan: &Plan, space: &Space) -> Result<Vec<Box<dyn Loadable>>, Erro
     Ok(contenders)
 }
 
-fn job(plan: &Plan, workload: Workload, threads: usize, round: usize) -> Job {
+fn job(plan: &Plan, space: &Space, workload: Workload, threads: usize, round: usize) -> Job {
     let ops = match workload.scan() {
         _ if workload.is_short_scan() => plan.ops,
+        None if workload.loads() => space.entries().div_ceil(threads),
         None => plan.ops,
         // Keys alone are read so fast that as many scans are too short to time.
         Some(scan) if scan.form == ScanForm::Keys => plan.scans * 5,
@@ -190,6 +220,12 @@ fn job(plan: &Plan, workload: Workload, threads: usize, round: usize) -> Job {
     };
     let seed = ((workload as u64) << 24) | ((threads as u64) << 16) | round as u64;
     Job { workload, threads, ops, seed, clock: plan.clock }
+}
+
+/// Operations that take `least`, where so many took `took`.
+fn lengthened(ops: usize, took: Duration, least: Duration) -> usize {
+    let times = least.as_secs_f64() / took.max(Duration::from_micros(1)).as_secs_f64();
+    (ops as f64 * times.clamp(1.0, LONGER_MOST)) as usize
 }
 
 #[cfg(test)]
@@ -256,6 +292,7 @@ mod tests {
             ops: 50,
             scans: 2,
             latencies: true,
+            least: Duration::ZERO,
             jvm: false,
             clock: Clock::Wall,
             flights: Path::new("no flights").to_owned(),
@@ -302,5 +339,13 @@ mod tests {
         assert!(
             figures.rates.refuse(contenders::SAPWOOD, Workload::Put, 1, "it lost a value").is_err()
         );
+    }
+
+    #[test]
+    fn runs_are_lengthened_within_bounds() {
+        let [none, short, least] = [0, 50, 500].map(Duration::from_millis);
+        assert_eq!(lengthened(100, short, least), 1_000);
+        assert_eq!(lengthened(100, least, short), 100, "never shortened");
+        assert_eq!(lengthened(100, none, least), 100_000);
     }
 }

@@ -1,15 +1,15 @@
 //! The keys and values of a run, and their sums.
 //!
 //! Keys are numbered `0..range` in key order; half of them, drawn at random, are loaded in random
-//! order. Generated keys are the number as 8 big-endian bytes, followed by zeros (Oak's shape) or
-//! after 92 bytes that all keys share. A generated value is a window of a pool of random bytes
+//! order. Generated keys are the number as 8 big-endian bytes, followed by zeros (Oak's shape), or
+//! after bytes that all keys share, or on both sides of them. A generated value is a window of a pool of random bytes
 //! that begins at the number, so that making it costs nothing and neighbours differ.
 
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
-use super::workload::{Job, QUEUED, Workload};
+use super::workload::{Job, QUEUED, ScanForm, Workload};
 use crate::Error;
 use crate::consume::consume;
 use crate::random::Random;
@@ -28,6 +28,13 @@ pub(crate) enum Data {
     Flights,
 }
 
+/// Generated keys and values of a number each.
+pub(crate) const SMALL: Data =
+    Data::Generated { key_bytes: 8, value_bytes: 8, shape: KeyShape::Integer };
+/// Generated keys that are equal for 72 bytes in their middle.
+pub(crate) const MIDDLE: Data =
+    Data::Generated { key_bytes: 8 + 72 + 1, value_bytes: 100, shape: KeyShape::Middle };
+
 /// Where a generated key keeps its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum KeyShape {
@@ -35,6 +42,9 @@ pub enum KeyShape {
     Integer,
     /// Bytes that all keys share in front, 8 big-endian bytes at the end.
     Prefix,
+    /// Bytes that all keys share between 8 big-endian bytes in front, of a sixteenth of the number, and one byte at the
+    /// end, of the rest.
+    Middle,
 }
 
 impl Data {
@@ -45,6 +55,9 @@ impl Data {
             }
             Data::Generated { key_bytes, value_bytes, shape: KeyShape::Prefix } => {
                 format!("{key_bytes}+{value_bytes} B, shared prefix")
+            }
+            Data::Generated { key_bytes, value_bytes, shape: KeyShape::Middle } => {
+                format!("{key_bytes}+{value_bytes} B, shared middle")
             }
             Data::Flights => "flights".to_owned(),
         }
@@ -70,6 +83,8 @@ pub(crate) struct Space {
 enum Bytes {
     /// `template` with the number at `at`.
     Numbered { template: Vec<u8>, at: usize },
+    /// `template` with a number's sixteenth in front and the rest in its last byte.
+    Around { template: Vec<u8> },
     /// Windows of a pool.
     Windows { pool: Vec<u8>, len: usize },
     /// Byte strings one after the other; `ends[n]` is where number n ends.
@@ -93,17 +108,21 @@ impl Space {
                     )
                     .into());
                 }
-                let (filler, at) = match shape {
-                    KeyShape::Integer => (0, 0),
-                    KeyShape::Prefix => (b'k', key_bytes - 8),
+                if shape == KeyShape::Middle && key_bytes < 9 {
+                    return Err(
+                        "keys with a shared middle have at least 9 bytes: raise --key-bytes".into(),
+                    );
+                }
+                let keys = match shape {
+                    KeyShape::Integer => Bytes::Numbered { template: vec![0; key_bytes], at: 0 },
+                    KeyShape::Prefix => {
+                        Bytes::Numbered { template: vec![b'k'; key_bytes], at: key_bytes - 8 }
+                    }
+                    KeyShape::Middle => Bytes::Around { template: vec![b'k'; key_bytes] },
                 };
                 let mut random = Random::new(SEED);
                 let pool = (0..POOL_BYTES / 8).flat_map(|_| random.next().to_le_bytes()).collect();
-                (
-                    Bytes::Numbered { template: vec![filler; key_bytes], at },
-                    Bytes::Windows { pool, len: value_bytes },
-                    entries * 2,
-                )
+                (keys, Bytes::Windows { pool, len: value_bytes }, entries * 2)
             }
             Data::Flights => read_flights(flights, entries * 2)?,
         };
@@ -190,7 +209,9 @@ impl Space {
 
     pub(crate) fn key_buffer(&self) -> KeyBuffer {
         match &self.keys {
-            Bytes::Numbered { template, .. } => KeyBuffer(template.clone()),
+            Bytes::Numbered { template, .. } | Bytes::Around { template } => {
+                KeyBuffer(template.clone())
+            }
             _ => KeyBuffer(Vec::new()),
         }
     }
@@ -200,6 +221,11 @@ impl Space {
         match &self.keys {
             Bytes::Numbered { at, .. } => {
                 buffer.0[*at..*at + 8].copy_from_slice(&u64::from(number).to_be_bytes());
+                &buffer.0
+            }
+            Bytes::Around { template } => {
+                buffer.0[..8].copy_from_slice(&u64::from(number / 16).to_be_bytes());
+                buffer.0[template.len() - 1] = (number % 16) as u8;
                 &buffer.0
             }
             other => other.get(number),
@@ -233,13 +259,17 @@ impl Space {
         for thread in 0..job.threads {
             for op in job.plan(self, thread) {
                 match job.workload {
-                    Workload::GetZeroCopy | Workload::GetCopy => {
+                    Workload::GetZeroCopy | Workload::GetCopy | Workload::GetMany => {
                         tally.add(consume(self.value(op.number())))
                     }
                     // Writes put the value that is there, so reads beside them are certain.
                     Workload::Mixed if op.writes() => {}
                     Workload::Mixed => tally.add(consume(self.value(op.number()))),
-                    Workload::Put | Workload::PutIfAbsentOrUpdate => return None,
+                    Workload::Put | Workload::PutIfAbsentOrUpdate | Workload::UpdateZipf => {
+                        return None;
+                    }
+                    // They read nothing.
+                    Workload::LoadAscending | Workload::LoadDescending => {}
                     Workload::First => {
                         tally = tally.merge(Tally { entries: 1, sum: self.sums_below[1] });
                     }
@@ -247,7 +277,7 @@ impl Space {
                     _ => {
                         let scan = job.workload.scan()?;
                         let sums = match scan.form {
-                            super::workload::ScanForm::Keys => &self.key_sums_below,
+                            ScanForm::Keys => &self.key_sums_below,
                             _ => &self.sums_below,
                         };
                         let entries = self.scan_entries(scan.entries);
@@ -269,7 +299,7 @@ impl Bytes {
     #[inline]
     fn get(&self, number: u32) -> &[u8] {
         match self {
-            Bytes::Numbered { template, .. } => template,
+            Bytes::Numbered { template, .. } | Bytes::Around { template } => template,
             Bytes::Windows { pool, len } => {
                 let begin = (number as usize * 8) % (POOL_BYTES - len);
                 &pool[begin..begin + len]

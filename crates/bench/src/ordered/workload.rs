@@ -3,25 +3,31 @@
 use super::space::Space;
 use crate::clock::Clock;
 use crate::figures::{Timed, Unit};
-use crate::random::Random;
+use crate::random::{Random, zipf};
 use crate::rounds::Run;
 
 /// Entries that a long scan visits, as in Oak's evaluation.
 pub(crate) const SCAN_ENTRIES: usize = 10_000;
 /// Writes in a hundred operations of the mixed workload.
 const MIXED_WRITES_PERCENT: u64 = 5;
+/// Keys of a call that looks many up.
+const KEYS_OF_A_CALL: usize = 64;
 
 /// The value of each entry of a queue.
 pub(crate) const QUEUED: [u8; 100] = [7; 100];
 
-/// Oak's scenarios, scans of keys alone and of few entries, and queues.
+/// Oak's scenarios, scans of keys alone and of few entries, batches, queues, skew and loads in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Workload {
     GetZeroCopy,
     GetCopy,
+    GetMany,
     Mixed,
     PutIfAbsentOrUpdate,
     Put,
+    UpdateZipf,
+    LoadAscending,
+    LoadDescending,
     AscendingStream,
     AscendingIterator,
     DescendingStream,
@@ -38,9 +44,10 @@ pub(crate) enum Workload {
 
 impl Workload {
     /// All timed ones, in the order of a run.
-    pub(crate) const TIMED: [Workload; 17] = [
+    pub(crate) const TIMED: [Workload; 21] = [
         Workload::GetZeroCopy,
         Workload::GetCopy,
+        Workload::GetMany,
         Workload::AscendingStream,
         Workload::AscendingIterator,
         Workload::DescendingStream,
@@ -53,7 +60,10 @@ impl Workload {
         Workload::First,
         Workload::Fifo,
         Workload::Lifo,
+        Workload::LoadAscending,
+        Workload::LoadDescending,
         Workload::Mixed,
+        Workload::UpdateZipf,
         Workload::PutIfAbsentOrUpdate,
         Workload::Put,
     ];
@@ -62,9 +72,13 @@ impl Workload {
         match self {
             Workload::GetZeroCopy => "get-zero-copy",
             Workload::GetCopy => "get-copy",
+            Workload::GetMany => "get-many",
             Workload::Mixed => "get-95-put-5",
             Workload::PutIfAbsentOrUpdate => "put-if-absent-or-update",
             Workload::Put => "put",
+            Workload::UpdateZipf => "update-zipf",
+            Workload::LoadAscending => "load-ascending",
+            Workload::LoadDescending => "load-descending",
             Workload::AscendingStream => "scan-ascending-stream",
             Workload::AscendingIterator => "scan-ascending-iterator",
             Workload::DescendingStream => "scan-descending-stream",
@@ -102,6 +116,16 @@ impl Workload {
         }
     }
 
+    /// Operations of one call.
+    pub(crate) fn operations_of_a_call(self) -> usize {
+        if self == Workload::GetMany { KEYS_OF_A_CALL } else { 1 }
+    }
+
+    /// Whether it puts all entries into an empty map, in an order of its own.
+    pub(crate) fn loads(self) -> bool {
+        matches!(self, Workload::LoadAscending | Workload::LoadDescending)
+    }
+
     /// Direction, form and length, if this is a scan.
     pub(crate) fn scan(self) -> Option<Scan> {
         let (form, descending, entries) = match self {
@@ -121,7 +145,10 @@ impl Workload {
 
     /// Whether a run leaves other entries or values behind than it found.
     pub(crate) fn changes(self) -> bool {
-        matches!(self, Workload::Mixed | Workload::PutIfAbsentOrUpdate | Workload::Put)
+        matches!(
+            self,
+            Workload::Mixed | Workload::PutIfAbsentOrUpdate | Workload::Put | Workload::UpdateZipf
+        )
     }
 }
 
@@ -209,16 +236,33 @@ impl Job {
     /// The operations of one thread, drawn before the clock starts.
     ///
     /// Gets draw from the loaded keys, so that each reads a value; writes draw from the whole
-    /// range, so that half of them insert; scans begin where all their entries are ahead.
+    /// range, so that half of them insert, but for skewed updates, which draw from the loaded keys;
+    /// scans begin where all their entries are ahead; threads that load take every so manieth key.
     pub(crate) fn plan(&self, space: &Space, thread: usize) -> Vec<Op> {
-        let mut random = Random::new(self.seed.wrapping_add((thread as u64) << 32));
+        let seed = self.seed.wrapping_add((thread as u64) << 32);
+        let mut random = Random::new(seed);
         let loaded = space.loaded_in_order();
+        match self.workload {
+            Workload::UpdateZipf => {
+                let ranks = zipf(loaded.len() as u32, self.ops, seed);
+                return ranks.iter().map(|&rank| Op(loaded[rank as usize] | WRITES)).collect();
+            }
+            Workload::LoadAscending => {
+                let mine = loaded.iter().skip(thread).step_by(self.threads);
+                return mine.map(|&number| Op(number | WRITES)).collect();
+            }
+            Workload::LoadDescending => {
+                let mine = loaded.iter().rev().skip(thread).step_by(self.threads);
+                return mine.map(|&number| Op(number | WRITES)).collect();
+            }
+            _ => {}
+        }
         let scan = self.workload.scan();
         let scan_entries = scan.map_or(0, |scan| space.scan_entries(scan.entries));
         let starts = (loaded.len() - scan_entries + 1) as u32;
         (0..self.ops)
             .map(|_| match self.workload {
-                Workload::GetZeroCopy | Workload::GetCopy => {
+                Workload::GetZeroCopy | Workload::GetCopy | Workload::GetMany => {
                     Op(loaded[random.below(loaded.len() as u32) as usize])
                 }
                 Workload::Mixed => {

@@ -27,7 +27,16 @@ fn a_smoke_run_prints_a_line_for_every_figure() {
         check_line(line);
         assert!(line["min"].as_f64() > Some(0.0), "{line}");
     }
-    assert_eq!(texts(&lines, "data"), BTreeSet::from(["100+1000 B", "8+8 B", "flights"]));
+    assert_eq!(
+        texts(&lines, "data"),
+        BTreeSet::from([
+            "100+1000 B",
+            "1024+100 B, shared middle",
+            "8+8 B",
+            "81+100 B, shared middle",
+            "flights",
+        ])
+    );
     assert_eq!(
         texts(&lines, "engine"),
         BTreeSet::from([
@@ -40,11 +49,11 @@ fn a_smoke_run_prints_a_line_for_every_figure() {
             "skiplist-offheap",
         ])
     );
-    // Ours has no figure left out: 3 data, the ingest, the scans before the timed ones, 17 workloads on 2 thread counts.
+    // Ours has no figure left out: 5 data, the ingest, the scans before the timed ones, 21 workloads on 2 thread counts.
     let ours: Vec<_> = lines.iter().filter(|line| line["engine"] == "sapwood").collect();
     let rates = ours.iter().filter(|line| line["unit"] != "ns").count();
     let latencies = ours.iter().filter(|line| line["unit"] == "ns").count();
-    assert_eq!((rates, latencies), (3 * (2 + 17 * 2), 3 * 17 * 2));
+    assert_eq!((rates, latencies), (5 * (2 + 21 * 2), 5 * 21 * 2));
     // 1,000 entries of 1,100 bytes are not read in 5 us: times must not be cut off below.
     let scans: Vec<u64> = ours
         .iter()
@@ -80,19 +89,45 @@ fn tables_name_engines_bars_and_the_command() {
 }
 
 #[test]
-fn both_key_shapes_run() {
+fn all_key_shapes_run() {
+    for shape in ["prefix", "middle"] {
+        let flags = [
+            "--smoke",
+            "--json",
+            "--data",
+            "generated",
+            "--key-shape",
+            shape,
+            "--engines",
+            "sapwood",
+        ];
+        let lines = lines(&ordered(&flags).expect("it runs"));
+        let data = format!("100+1000 B, shared {shape}");
+        assert_eq!(texts(&lines, "data"), BTreeSet::from([data.as_str()]));
+    }
+}
+
+#[test]
+fn runs_are_made_longer() {
     let flags = [
-        "--smoke",
-        "--json",
-        "--data",
-        "generated",
-        "--key-shape",
-        "prefix",
+        "--entries",
+        "500",
+        "--ops",
+        "10",
+        "--runs",
+        "1",
+        "--threads",
+        "1",
+        "--no-latencies",
+        "--least-ms",
+        "5",
         "--engines",
         "sapwood",
+        "--json",
     ];
+    // What answers wrongly ends the bench.
     let lines = lines(&ordered(&flags).expect("it runs"));
-    assert_eq!(texts(&lines, "data"), BTreeSet::from(["100+1000 B, shared prefix"]));
+    assert_eq!(lines.len(), 2 + 21);
 }
 
 #[test]
@@ -102,6 +137,10 @@ fn what_cannot_run_is_explained() {
         (&["--engines", "jdk-skiplist"], "add --jvm"),
         (&["--workloads", "fly"], "no workload is called fly: choose from get-zero-copy, "),
         (&["--key-bytes", "7"], "raise --key-bytes or --value-bytes"),
+        (
+            &["--key-bytes", "8", "--key-shape", "middle"],
+            "have at least 9 bytes: raise --key-bytes",
+        ),
         (&["--value-bytes", "65536"], "lower --value-bytes"),
         (&["--entries", "1"], "with --entries"),
         (&["--threads", "0"], "at least 1"),

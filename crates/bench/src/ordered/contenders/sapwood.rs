@@ -18,6 +18,7 @@ const SOUND: &str = "keys and values are within bounds and the table has no budg
 impl Ordered for Sapwood {
     const NAME: &'static str = super::SAPWOOD;
     const POPS: bool = true;
+    const BATCHES: bool = true;
 
     fn new() -> Self {
         Sapwood(ChunkMap::new())
@@ -46,6 +47,15 @@ impl Ordered for Sapwood {
     #[inline]
     fn get_copy(&self, key: &[u8]) -> Option<u64> {
         self.0.get(key).expect(SOUND).map(|value| consume(&value))
+    }
+
+    #[inline]
+    fn get_many(&self, keys: &[&[u8]]) -> Tally {
+        let mut tally = Tally::default();
+        let add =
+            |_, value: Option<&[u8]>| value.into_iter().for_each(|value| tally.add(consume(value)));
+        self.0.get_many(keys, add).expect(SOUND);
+        tally
     }
 
     fn remove(&self, key: &[u8]) -> bool {

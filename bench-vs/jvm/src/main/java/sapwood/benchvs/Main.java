@@ -11,7 +11,7 @@ import org.HdrHistogram.Histogram;
  * Rust side interleaves its runs with ours.
  *
  * <pre>
- * load-generated KEY_BYTES VALUE_BYTES integer|prefix ENTRIES
+ * load-generated KEY_BYTES VALUE_BYTES integer|prefix|middle ENTRIES
  * load-listed FILE
  * run WORKLOAD THREADS OPS SEED
  * latencies WORKLOAD THREADS OPS SEED

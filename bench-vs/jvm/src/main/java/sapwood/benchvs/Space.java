@@ -26,16 +26,19 @@ final class Space {
 
     private final byte[] template;
     private final int numberAt;
+    /** Whether a number's sixteenth is in front of what keys share, and the rest behind it. */
+    private final boolean isAround;
     private final byte[] pool;
     private final int valueBytes;
     private final List<byte[]> keys;
     private final List<byte[]> values;
 
-    private Space(int range, byte[] template, int numberAt, byte[] pool, int valueBytes,
-            List<byte[]> keys, List<byte[]> values) {
+    private Space(int range, byte[] template, int numberAt, boolean isAround, byte[] pool,
+            int valueBytes, List<byte[]> keys, List<byte[]> values) {
         this.range = range;
         this.template = template;
         this.numberAt = numberAt;
+        this.isAround = isAround;
         this.pool = pool;
         this.valueBytes = valueBytes;
         this.keys = keys;
@@ -62,17 +65,18 @@ final class Space {
 
     static Space generated(int keyBytes, int valueBytes, String shape, int entries) {
         byte[] template = new byte[keyBytes];
-        int numberAt = 0;
-        if (shape.equals("prefix")) {
+        int numberAt = shape.equals("prefix") ? keyBytes - 8 : 0;
+        if (!shape.equals("integer")) {
             Arrays.fill(template, (byte) 'k');
-            numberAt = keyBytes - 8;
         }
         byte[] pool = new byte[POOL_BYTES];
         Random64 random = new Random64(SEED);
         for (int at = 0; at < POOL_BYTES; at += 8) {
             Consume.WORD.set(pool, at, random.next());
         }
-        return new Space(entries * 2, template, numberAt, pool, valueBytes, null, null);
+        boolean isAround = shape.equals("middle");
+        return new Space(
+                entries * 2, template, numberAt, isAround, pool, valueBytes, null, null);
     }
 
     /** Keys and values from a file: big-endian lengths, then bytes, in key order. */
@@ -90,7 +94,7 @@ final class Space {
                 throw new IOException(file + " ends within an entry", end);
             }
         }
-        return new Space(keys.size(), null, 0, null, 0, keys, values);
+        return new Space(keys.size(), null, 0, false, null, 0, keys, values);
     }
 
     /** A fresh array: maps keep the keys that they are given. */
@@ -99,8 +103,12 @@ final class Space {
             return keys.get(number).clone();
         }
         byte[] key = template.clone();
+        long written = isAround ? number / 16 : number;
         for (int i = 0; i < 8; i++) {
-            key[numberAt + i] = (byte) ((long) number >>> (56 - 8 * i));
+            key[numberAt + i] = (byte) (written >>> (56 - 8 * i));
+        }
+        if (isAround) {
+            key[key.length - 1] = (byte) (number % 16);
         }
         return key;
     }
