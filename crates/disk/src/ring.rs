@@ -201,7 +201,7 @@ impl RingRead {
     /// Waits for it.
     pub(crate) fn wait(mut self) -> Done {
         let ticket = self.ticket.take().expect("it is waited for once");
-        match self.with_its_ring(|own| {
+        let done = self.with_its_ring(|own| {
             // An answer that is there is taken without a call of the system.
             let ring = own.ring.as_mut()?;
             let done = match ring.take(ticket) {
@@ -210,7 +210,8 @@ impl RingRead {
             };
             own.settle();
             Some(done)
-        }) {
+        });
+        match done {
             Some((read, answer)) => finish(read, answer),
             // The thread ends, and its ring has gone before what waits for it.
             None => (Blocks::default(), Err(io::Error::other("the reading thread has ended"))),

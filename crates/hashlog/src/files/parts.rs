@@ -539,14 +539,15 @@ struct Planned {
 }
 
 impl PartRead {
-    /// Waits for them.
-    pub(crate) fn wait(self) -> Result<Vec<u8>> {
+    /// Waits for them; answers as many of the first ones as are to be kept.
+    pub(crate) fn wait(self, keep: impl FnOnce(&[u8]) -> usize) -> Result<Vec<u8>> {
         let (Planned { part, piece, mut scratch, spares }, read) = self.0?;
         let (blocks, result) = read.wait();
         scratch.blocks = blocks;
         let bytes = part
             .answered(&piece, &scratch, result)
-            .and_then(|()| Ok(part.check(&piece, &scratch)?.to_vec()));
+            .and_then(|()| part.check(&piece, &scratch))
+            .map(|bytes| bytes[..keep(bytes).min(bytes.len())].to_vec());
         spares.give_back(scratch);
         bytes
     }

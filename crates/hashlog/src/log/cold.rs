@@ -170,7 +170,12 @@ impl Fetch {
     /// Waits for it.
     fn wait<F: Form>(self, log: &Log, extent: Extent) -> Result<ColdRecord> {
         let parts = log.parts.as_ref().expect("only a log with parts has cold records");
-        complete::<F>(log, parts, self.address, self.read.wait()?, extent)
+        // A block has many records. A length that is wrong is told below.
+        let record = |bytes: &[u8]| match bytes.len() < F::PREFIX {
+            true => bytes.len(),
+            false => F::stored_bytes(bytes).unwrap_or(bytes.len()),
+        };
+        complete::<F>(log, parts, self.address, self.read.wait(record)?, extent)
     }
 }
 
