@@ -62,10 +62,10 @@ pub(crate) const IN_MEMORY: [Configuration; 5] = [
 ];
 
 /// On disk, the nastiest first.
-pub(crate) const ON_DISK: [Configuration; 7] = [
+pub(crate) const ON_DISK: [Configuration; 5] = [
     COLDEST,
     Configuration { layout: Layout::Fixed8, ..COLDEST },
-    Configuration { cold_reads: ColdReads::Stay, mutable_share: 0.0, ..COLDEST },
+    Configuration { mutable_share: 0.0, ..CACHED },
     Configuration {
         layout: Layout::Fixed8,
         cold_reads: ColdReads::Stay,
@@ -78,8 +78,6 @@ pub(crate) const ON_DISK: [Configuration; 7] = [
         mutable_share: 0.9,
         ..COLDEST
     },
-    CACHED,
-    Configuration { layout: Layout::Fixed8, ..CACHED },
 ];
 
 /// With a cache of a few records that were read.
@@ -87,12 +85,11 @@ pub(crate) const CACHED: Configuration =
     Configuration { cold_reads: ColdReads::Stay, read_cache: Some(6 << 10), ..COLDEST };
 
 /// On disk, and compacting themselves all the time, the nastiest first.
-pub(crate) const KEPT_SHORT: [Configuration; 5] = [
+pub(crate) const KEPT_SHORT: [Configuration; 4] = [
     Configuration { keeps_short: true, page_bytes: 64, ..COLDEST },
     Configuration { keeps_short: true, ..COLDEST },
     Configuration { keeps_short: true, ..ON_DISK[1] },
     Configuration { keeps_short: true, ..ON_DISK[4] },
-    Configuration { keeps_short: true, ..CACHED },
 ];
 
 /// Those whose changes a journal hears.

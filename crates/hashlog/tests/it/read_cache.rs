@@ -1,8 +1,11 @@
 //! The read cache: what was read from the disk is found in memory the next time, and is what it was.
 
-use crate::adapter::{CACHED, Configuration, KEPT_SHORT, contents, key, value};
+use crate::adapter::{Adapter, CACHED, Configuration, contents, key, value};
 use sapwood_disk::SimDisk;
 use sapwood_hashlog::{ColdReads, Cut, Error, HashLog, Layout, Options};
+use sapwood_testkit::case;
+use sapwood_testkit::keyed::stream::KeyedSpec;
+use sapwood_testkit::runner::check_against_oracle;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -230,13 +233,36 @@ fn what_is_changed_removed_compacted_and_reopened_is_read_as_it_is() {
     }
 }
 
+/// Streams of operations, with checkpoints, compactions and reopening among them.
+#[test]
+fn streams_are_those_of_a_map() {
+    case!().seeds(6, |seed| {
+        for layout in [Layout::Variable, Layout::Fixed8] {
+            for configuration in [
+                Configuration { layout, ..ROOMY },
+                Configuration { layout, keeps_short: true, ..CACHED },
+            ] {
+                let spec = KeyedSpec::random(seed, 600, configuration.lengths());
+                let make = || Adapter::new(configuration.log(), configuration);
+                if let Err(divergence) = check_against_oracle(make, &spec.ops(seed)) {
+                    panic!("{configuration:?} {spec:?}\n{divergence}");
+                }
+            }
+        }
+    });
+}
+
 /// Counts only grow, and a reader never sees one smaller than before: neither the cache nor a copy at the
 /// tail brings an older one back.
 #[test]
 fn readers_beside_writers_and_a_compaction_see_no_older_value() {
     const THREADS: u64 = 3;
     const HOT: u64 = 300;
-    for configuration in [ROOMY, KEPT_SHORT[4], Configuration { layout: Layout::Fixed8, ..ROOMY }] {
+    for configuration in [
+        ROOMY,
+        Configuration { keeps_short: true, ..CACHED },
+        Configuration { layout: Layout::Fixed8, ..ROOMY },
+    ] {
         let log = filled(configuration);
         for index in 0..HOT {
             log.put(&key(index), &value(0)).unwrap();
