@@ -38,14 +38,14 @@ impl ReadsBy {
 impl DiskReads {
     /// Chooses: by trying.
     pub(crate) fn choose(self) -> io::Result<ReadsBy> {
-        self.choose_by(ring::prepare)
+        self.choose_by(ring::probe)
     }
 
-    fn choose_by(self, prepare: impl FnOnce() -> io::Result<()>) -> io::Result<ReadsBy> {
+    fn choose_by(self, probe: impl FnOnce() -> io::Result<()>) -> io::Result<ReadsBy> {
         if self == DiskReads::Threads {
             return Ok(ReadsBy::Threads);
         }
-        match prepare() {
+        match probe() {
             Ok(()) => Ok(ReadsBy::IoUring),
             Err(_) if self == DiskReads::Auto => Ok(ReadsBy::Threads),
             Err(cause) => Err(io::Error::new(

@@ -20,6 +20,7 @@
 //! | `flush` | writing pages in the background |
 //! | `back` | pages that come back into memory after opening |
 //! | `cold` | reading records that lie on the disk |
+//! | `read_cache` | the records that were lately read there |
 //! | `edits` | windows in which many records are changed in place |
 //! | `begin_lock` | the lock under which `begin` stays, or moves |
 //!
@@ -45,6 +46,7 @@ pub(crate) mod cold;
 mod edits;
 mod flush;
 pub(crate) mod frames;
+pub(crate) mod read_cache;
 
 use std::marker::PhantomData;
 
@@ -392,6 +394,11 @@ impl Log {
         // The index grows between two turns of a page.
         let bytes = self.budget?.saturating_sub(beside + beside / 8 + 1024);
         Some((bytes / self.frames.frame_bytes()).clamp(1, self.frames.count_max() - 1))
+    }
+
+    /// Whether the frames are more than fit into the budget, until the next page is begun.
+    pub(crate) fn takes_more(&self, beside: u64) -> bool {
+        self.frames_max(beside).is_some_and(|max| self.frames.count() > max)
     }
 
     /// Makes sure that one more frame fits into the budget.

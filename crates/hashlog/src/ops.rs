@@ -35,6 +35,7 @@ mod add;
 mod append;
 mod at_once;
 pub(crate) mod batch;
+mod cold_reads;
 pub(crate) mod compactor;
 pub(crate) mod compute;
 mod drive;

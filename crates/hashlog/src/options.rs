@@ -22,7 +22,8 @@ pub enum Layout {
 /// The fate of a record that was read from the disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ColdReads {
-    /// Nothing: the next read of it goes to the disk again.
+    /// It stays there. What was read lately is in the read cache ([`Options::read_cache`]); else the next
+    /// read of it goes to the disk again.
     Stay,
     /// A copy goes to the tail of the log, so that the next read finds it in memory. Pays when
     /// reads come back to the same keys (Zipf), costs log space when they do not (uniform).
@@ -79,6 +80,11 @@ pub struct Options {
     pub expected_entries: u64,
     /// Whether records read from the disk come back; default [`ColdReads::CopyToTail`].
     pub cold_reads: ColdReads,
+    /// Bytes of memory, of the budget, for records that were lately read from the disk, where these stay
+    /// there ([`ColdReads::Stay`]); default `None`: an eighth of what the first buckets leave of the budget,
+    /// if that is 16 pages or more. 0: none. Raise it where much is read and little written; at a fourth
+    /// of the memory of pages it has most of what an even larger one would have.
+    pub read_cache: Option<u64>,
     /// Checkpoints kept, the newest included; at least 1, default 2.
     pub checkpoints_kept: usize,
     /// When a log in a directory compacts itself; default [`Compaction::default`]. `None`: on
@@ -93,6 +99,12 @@ pub struct Options {
     pub pages: Pages,
 }
 
+/// The read cache takes this share of what the first buckets leave of a budget: up to a fourth of the
+/// memory of pages, once the index has grown.
+const READ_CACHE_SHARE: u64 = 8;
+/// That must be so many pages.
+const READ_CACHE_PAGES_MIN: u64 = 16;
+
 impl Default for Options {
     fn default() -> Self {
         Options {
@@ -102,6 +114,7 @@ impl Default for Options {
             mutable_share: 0.9,
             expected_entries: 0,
             cold_reads: ColdReads::default(),
+            read_cache: None,
             checkpoints_kept: 2,
             compaction: Some(Compaction::default()),
             table_id: 0,
@@ -130,13 +143,33 @@ impl Options {
         }
     }
 
+    /// Bytes that the read cache of a log in a directory takes of the budget.
+    pub(crate) fn read_cache_bytes(&self) -> u64 {
+        let of_budget = |budget: u64| {
+            let left = budget.saturating_sub(Index::first_bytes(self.expected_entries));
+            match left / frame_bytes(self.page_bytes) {
+                pages if pages >= READ_CACHE_PAGES_MIN => left / READ_CACHE_SHARE,
+                // What it takes may cost a page.
+                _ => 0,
+            }
+        };
+        match self.memory_budget {
+            Some(budget) if self.cold_reads == ColdReads::Stay => {
+                self.read_cache.unwrap_or_else(|| of_budget(budget))
+            }
+            _ => 0,
+        }
+    }
+
     fn validate_budget(&self, entries: u64) -> Result<()> {
-        let least = frame_bytes(self.page_bytes).saturating_add(Index::first_bytes(entries));
+        let least = frame_bytes(self.page_bytes)
+            .saturating_add(Index::first_bytes(entries))
+            .saturating_add(self.read_cache.unwrap_or(0));
         if self.memory_budget.is_none_or(|bytes| bytes >= least) {
             return Ok(());
         }
         Err(Error::Options(format!(
-            "memory_budget must hold a page and the first buckets, {least} bytes: raise it, or lower page_bytes or expected_entries"
+            "memory_budget must hold a page, the first buckets and the read cache, {least} bytes: raise it, or lower page_bytes, expected_entries or read_cache"
         )))
     }
 

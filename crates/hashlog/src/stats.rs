@@ -60,6 +60,11 @@ pub struct HashStats {
     pub compaction_error: Option<Error>,
     /// Records read from the disk so far.
     pub cold_reads: u64,
+    /// Records found in the read cache so far, which would else have been read from the disk.
+    pub cached_reads: u64,
+    /// Bytes of the read cache, from the first record that lies on the disk alone; part of
+    /// `reserved_bytes`.
+    pub read_cache_bytes: u64,
     /// By what reads of a batch are in flight together: `io_uring`, or `threads` where the system has none
     /// or forbids it, or the disk was opened so. Empty for a log in memory.
     pub reads_by: &'static str,

@@ -22,6 +22,9 @@
 //! for less. Version 1 had no such line, and stands for its default. Fields are the text form of
 //! their layout, or `none`. Versions 1 and 2 had no such line, and stand for none.
 //!
+//! Version 4 has a line `read_cache BYTES` behind `cold_reads`. It is written for a table whose read cache has
+//! a size of its own, and version 3 for all others.
+//!
 //! Words and order are stored: do not change them without another version in the first line.
 
 use std::fmt::{Display, Write};
@@ -36,6 +39,8 @@ use crate::{ColdReads, Compaction, Error, HashTableOptions, RecordLayout};
 
 /// The first line: what this is, and the version of its format.
 pub(crate) const MAGIC: &str = "sapwood table 3";
+/// Where the read cache has a size of its own.
+const MAGIC_4: &str = "sapwood table 4";
 /// As earlier versions wrote it.
 const MAGIC_1: &str = "sapwood table 1";
 const MAGIC_2: &str = "sapwood table 2";
@@ -53,9 +58,13 @@ pub(crate) fn encode(options: &HashTableOptions) -> String {
     let budget = options.memory_budget.map_or_else(|| "none".to_owned(), |bytes| bytes.to_string());
     let compaction = options.compaction.map_or_else(|| "off".to_owned(), compaction_words);
     let fields = options.fields.as_ref().map_or_else(|| "none".to_owned(), Layout::to_string);
+    let (magic, read_cache) = match options.read_cache {
+        None => (MAGIC, String::new()),
+        Some(bytes) => (MAGIC_4, format!("read_cache {bytes}\n")),
+    };
     let mut text = format!(
-        "{MAGIC}\nengine hash\nlayout {}\npage_bytes {}\nmemory_budget {budget}\n\
-         mutable_share {}\nexpected_entries {}\ncold_reads {}\ncheckpoints_kept {}\n\
+        "{magic}\nengine hash\nlayout {}\npage_bytes {}\nmemory_budget {budget}\n\
+         mutable_share {}\nexpected_entries {}\ncold_reads {}\n{read_cache}checkpoints_kept {}\n\
          compaction {compaction}\nfields {fields}\n",
         word(&LAYOUTS, options.layout),
         options.page_bytes,
@@ -85,6 +94,7 @@ pub(crate) fn decode(block: &[u8]) -> Result<HashTableOptions, Unreadable> {
     })?;
     let mut lines = Lines::new(text);
     let version = match lines.next_line() {
+        MAGIC_4 => 4,
         MAGIC => 3,
         MAGIC_2 => 2,
         MAGIC_1 => 1,
@@ -101,6 +111,10 @@ pub(crate) fn decode(block: &[u8]) -> Result<HashTableOptions, Unreadable> {
         mutable_share: lines.number("mutable_share")?,
         expected_entries: lines.number("expected_entries")?,
         cold_reads: lines.value("cold_reads", |word| named(&COLD_READS, word))?,
+        read_cache: match version {
+            4 => Some(lines.number("read_cache")?),
+            _ => None,
+        },
         checkpoints_kept: lines.number("checkpoints_kept")?,
         compaction: match version {
             1 => Some(Compaction::default()),
@@ -241,6 +255,12 @@ mod tests {
         checkpoints_kept 3\ncompaction 0.25 1048576 8388608\nfields n:i64le\n\
         checksum 268ac73a\n";
 
+    /// The same with a read cache of a size.
+    const GOLDEN_4: &str = "sapwood table 4\nengine hash\nlayout fixed8\npage_bytes 65536\n\
+        memory_budget 1048576\nmutable_share 0.5\nexpected_entries 1000\ncold_reads stay\n\
+        read_cache 262144\ncheckpoints_kept 3\ncompaction 0.25 1048576 8388608\n\
+        fields n:i64le\nchecksum 97ae5ae3\n";
+
     fn golden_1() -> HashTableOptions {
         HashTableOptions::default()
             .layout(RecordLayout::Fixed8)
@@ -262,6 +282,13 @@ mod tests {
 
     fn golden() -> HashTableOptions {
         golden_2().fields("n:i64le".parse().expect("a layout"))
+    }
+
+    #[test]
+    fn a_read_cache_of_a_size_is_written_and_read() {
+        let options = golden().read_cache(256 << 10);
+        assert_eq!(encode(&options), GOLDEN_4);
+        assert_eq!(decode(&[GOLDEN_4.as_bytes(), &[0; 100]].concat()), Ok(options));
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod part;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use sapwood_disk::{BLOCK_BYTES, BegunRead, Blocks, Disk, Pending, ReadsBy};
@@ -45,9 +46,9 @@ use part::{Part, Piece, Scratch};
 /// Bytes of page areas in a part. Stored in the header as a number of pages: a part with another
 /// number is refused, so keep it.
 const PART_BYTES: u64 = 64 << 20;
-/// Buffers kept for reads to come: as many as a batch waits for together. They count among the log's
-/// memory ...
-const SPARES_MAX: usize = 32;
+/// Buffers kept for reads to come, as many as a batch of the usual size waits for together; more, where the
+/// log says that it has the memory. They count among that ...
+const SPARES_MIN: usize = 32;
 /// ... and none larger than this.
 const SPARE_BYTES_MAX: usize = 256 << 10;
 
@@ -134,8 +135,17 @@ pub(crate) enum Access {
 }
 
 /// Buffers for reads to come.
-#[derive(Default)]
-struct Spares(Mutex<Vec<Scratch>>);
+struct Spares {
+    all: Mutex<Vec<Scratch>>,
+    /// So many are kept.
+    most: AtomicUsize,
+}
+
+impl Default for Spares {
+    fn default() -> Spares {
+        Spares { all: Mutex::default(), most: AtomicUsize::new(SPARES_MIN) }
+    }
+}
 
 /// Whether the names of all parts last.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -449,6 +459,11 @@ impl Parts {
         Ok(())
     }
 
+    /// Keeps buffers for so many reads in flight, if these are more than would be kept anyway.
+    pub(crate) fn keep_buffers(&self, reads: usize) {
+        self.spares.most.fetch_max(reads, Ordering::Relaxed);
+    }
+
     /// Bytes of all files.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.parts().values().map(|part| part.file_bytes()).sum()
@@ -524,14 +539,15 @@ struct Planned {
 }
 
 impl PartRead {
-    /// Waits for them.
-    pub(crate) fn wait(self) -> Result<Vec<u8>> {
+    /// Waits for them; answers as many of the first ones as are to be kept.
+    pub(crate) fn wait(self, keep: impl FnOnce(&[u8]) -> usize) -> Result<Vec<u8>> {
         let (Planned { part, piece, mut scratch, spares }, read) = self.0?;
         let (blocks, result) = read.wait();
         scratch.blocks = blocks;
         let bytes = part
             .answered(&piece, &scratch, result)
-            .and_then(|()| Ok(part.check(&piece, &scratch)?.to_vec()));
+            .and_then(|()| part.check(&piece, &scratch))
+            .map(|bytes| bytes[..keep(bytes).min(bytes.len())].to_vec());
         spares.give_back(scratch);
         bytes
     }
@@ -545,18 +561,20 @@ impl PartRead {
 
 impl Spares {
     fn take(&self) -> Scratch {
-        lock(&self.0).pop().unwrap_or_default()
+        lock(&self.all).pop().unwrap_or_default()
     }
 
     fn give_back(&self, scratch: Scratch) {
-        let mut spares = lock(&self.0);
-        if spares.len() < SPARES_MAX && scratch.blocks.bytes().len() <= SPARE_BYTES_MAX {
+        let mut spares = lock(&self.all);
+        if spares.len() < self.most.load(Ordering::Relaxed)
+            && scratch.blocks.bytes().len() <= SPARE_BYTES_MAX
+        {
             spares.push(scratch);
         }
     }
 
     fn bytes(&self) -> u64 {
-        lock(&self.0).iter().map(|spare| spare.blocks.bytes().len() as u64).sum()
+        lock(&self.all).iter().map(|spare| spare.blocks.bytes().len() as u64).sum()
     }
 }
 

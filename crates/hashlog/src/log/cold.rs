@@ -15,8 +15,16 @@ use crate::record::{Form, word_at};
 /// A record that was read from the disk.
 pub(crate) struct ColdRecord {
     pub(crate) address: Address,
+    pub(crate) source: Source,
     /// All of it, or up to the end of its key.
     bytes: Vec<u8>,
+}
+
+/// Where a record was found that is not in the log's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Disk,
+    ReadCache,
 }
 
 /// The part of a record that is read.
@@ -28,6 +36,16 @@ pub(crate) enum Extent {
 }
 
 impl ColdRecord {
+    /// A record that was read whole before, and kept.
+    pub(crate) fn kept(address: Address, bytes: Vec<u8>) -> ColdRecord {
+        ColdRecord { address, source: Source::ReadCache, bytes }
+    }
+
+    /// All bytes that were read of it.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     fn control(&self) -> u64 {
         word_at(&self.bytes, 0).expect("checked when it was read")
     }
@@ -123,7 +141,7 @@ fn complete<F: Form>(
     if extent == Extent::Whole {
         F::split(&bytes).ok_or_else(corrupt)?;
     }
-    Ok(ColdRecord { address, bytes })
+    Ok(ColdRecord { address, source: Source::Disk, bytes })
 }
 
 /// Reads one record.
@@ -152,7 +170,12 @@ impl Fetch {
     /// Waits for it.
     fn wait<F: Form>(self, log: &Log, extent: Extent) -> Result<ColdRecord> {
         let parts = log.parts.as_ref().expect("only a log with parts has cold records");
-        complete::<F>(log, parts, self.address, self.read.wait()?, extent)
+        // A block has many records. A length that is wrong is told below.
+        let record = |bytes: &[u8]| match bytes.len() < F::PREFIX {
+            true => bytes.len(),
+            false => F::stored_bytes(bytes).unwrap_or(bytes.len()),
+        };
+        complete::<F>(log, parts, self.address, self.read.wait(record)?, extent)
     }
 }
 
@@ -178,6 +201,15 @@ const IN_FLIGHT_SHARE: u64 = 64;
 pub(crate) fn in_flight_max(budget: Option<u64>) -> usize {
     let buffers = budget.map_or(u64::MAX, |bytes| bytes / IN_FLIGHT_SHARE / BLOCK_BYTES as u64);
     buffers.clamp(IN_FLIGHT_MIN as u64, IN_FLIGHT_MAX as u64) as usize
+}
+
+/// Buffers that are kept from one call to the next: those of two threads that read in batches of 64, if
+/// they are few beside the budget. Making and clearing one takes longer than checking what it has.
+pub(crate) fn buffers_kept(budget: Option<u64>) -> usize {
+    const KEPT_MAX: usize = 2 * IN_FLIGHT_MIN;
+    const KEPT_SHARE: u64 = 64;
+    let few = budget.map_or(u64::MAX, |bytes| bytes / KEPT_SHARE / BLOCK_BYTES as u64);
+    few.min(KEPT_MAX as u64) as usize
 }
 
 impl<T> Default for Coming<T> {

@@ -6,6 +6,7 @@
 //! needs. Where records lie on the disk, reads run ahead of the operations that will need them, so
 //! that the disk has always enough to do. Operations take effect in the order given.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use sapwood_mem::epoch::Pin;
@@ -96,11 +97,18 @@ struct Ahead {
     asked: usize,
     /// By operation.
     coming: Coming<usize>,
+    /// Records that were in the read cache, by operation.
+    cached: VecDeque<(usize, ColdRecord)>,
 }
 
 impl Ahead {
     fn new(budget: Option<u64>) -> Ahead {
-        Ahead { most: cold::in_flight_max(budget), asked: 0, coming: Coming::default() }
+        Ahead {
+            most: cold::in_flight_max(budget),
+            asked: 0,
+            coming: Coming::default(),
+            cached: VecDeque::new(),
+        }
     }
 
     /// Whether it is time to look at more operations.
@@ -111,6 +119,12 @@ impl Ahead {
 
     /// Records read for an operation; the operations before it are done.
     fn take<F: InPlace>(&mut self, log: &Log, operation: usize) -> Option<Result<ColdRecord>> {
+        while self.cached.front().is_some_and(|(earlier, _)| *earlier < operation) {
+            self.cached.pop_front();
+        }
+        if self.cached.front().is_some_and(|(next, _)| *next == operation) {
+            return self.cached.pop_front().map(|(_, record)| Ok(record));
+        }
         while self.coming.first().is_some_and(|earlier| *earlier < operation) {
             self.coming.skip();
         }
@@ -265,7 +279,10 @@ impl Store {
                 if let Err(Stop::Cold(address)) =
                     self.find_known::<F>(&pin, F::hash(key), key, &none)
                 {
-                    wanted.push((index, address));
+                    match self.cached_record(address) {
+                        Some(record) => ahead.cached.push_back((index, record)),
+                        None => wanted.push((index, address)),
+                    }
                 }
             }
         }

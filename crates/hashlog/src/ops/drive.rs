@@ -10,8 +10,8 @@ use sapwood_mem::epoch::Pin;
 use sapwood_mem::sync::Backoff;
 
 use crate::error::{Error, Result};
-use crate::log::cold::Fetched;
-use crate::log::{Share, cold};
+use crate::log::Share;
+use crate::log::cold::{Fetched, Source};
 use crate::ops::store::Store;
 use crate::record::in_place::{InPlace, Stop};
 use crate::record::value::Held;
@@ -106,9 +106,10 @@ impl Store {
             Stop::Held(_) => backoff.wait(),
             Stop::Pinned(epoch) => self.log.wait_for_epoch(epoch),
             Stop::Cold(address) => {
-                self.cold_reads.add(1);
-                fetched.push(cold::fetch::<F>(&self.log, address)?);
-                if !nested {
+                let record = self.cold_record::<F>(address)?;
+                let is_read = record.source == Source::Disk;
+                fetched.push(record);
+                if is_read && !nested {
                     self.read_back::<F>(Share::Earned(1));
                 }
             }

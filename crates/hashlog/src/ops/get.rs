@@ -116,10 +116,10 @@ impl Store {
                 }
             }
             Probed::Present(place, Found::Disk(record)) => {
-                // What comes back by itself needs no copy.
-                if self.options.cold_reads == ColdReads::CopyToTail
-                    && !self.log.comes_back(record.address)
-                {
+                if self.options.cold_reads == ColdReads::Stay {
+                    self.keep_read(record);
+                } else if !self.log.comes_back(record.address) {
+                    // What comes back by itself needs no copy.
                     let value = Some(record.value::<F>());
                     // If another thread changed the chain, the read precedes that change.
                     let copied = self.append::<F>(pin, hash, key, value, Some(place), None);

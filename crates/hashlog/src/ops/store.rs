@@ -10,6 +10,8 @@ use crate::index::Index;
 use crate::journal::Told;
 use crate::log::Log;
 use crate::log::begin_lock::{BeginLock, Shared};
+use crate::log::cold;
+use crate::log::read_cache::ReadCache;
 use crate::ops::compactor::Compactor;
 use crate::options::Options;
 use crate::record::address::PageNumber;
@@ -27,6 +29,10 @@ pub(crate) struct Store {
     /// Bytes of superseded records in memory.
     pub(crate) garbage: StripedCounter,
     pub(crate) cold_reads: StripedCounter,
+    /// `None` in memory, and where there is no room for it.
+    pub(crate) read_cache: Option<ReadCache>,
+    /// Records found there.
+    pub(crate) cached_reads: StripedCounter,
     /// Records that the index was asked about, whether they are superseded.
     pub(crate) chains_asked: StripedCounter,
     /// A read found no room at the tail for a copy of what it had read from the disk.
@@ -63,6 +69,11 @@ impl Store {
         log: Log,
         checkpoints: Option<Checkpoints>,
     ) -> Store {
+        let cache_bytes = if log.parts.is_some() { options.read_cache_bytes() } else { 0 };
+        let read_cache = ReadCache::new(cache_bytes, options.layout);
+        if let Some(parts) = &log.parts {
+            parts.keep_buffers(cold::buffers_kept(options.memory_budget));
+        }
         let compactor = Compactor::new(options.compaction.filter(|_| checkpoints.is_some()));
         Store {
             options,
@@ -72,6 +83,8 @@ impl Store {
             counting: std::sync::Mutex::default(),
             garbage: StripedCounter::default(),
             cold_reads: StripedCounter::default(),
+            read_cache,
+            cached_reads: StripedCounter::default(),
             chains_asked: StripedCounter::default(),
             copy_wants_page: AtomicBool::new(false),
             begin_lock: BeginLock::default(),
@@ -111,6 +124,6 @@ impl Store {
     pub(crate) fn bytes_beside(&self) -> u64 {
         let tables = self.log.parts.as_ref().map_or(0, |parts| parts.table_bytes());
         let buffers = self.compactor.buffer_bytes() + self.log.flight_bytes.load(Ordering::Relaxed);
-        self.index.bytes() + tables + buffers
+        self.index.bytes() + tables + buffers + self.read_cache_bytes()
     }
 }

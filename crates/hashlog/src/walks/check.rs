@@ -43,6 +43,8 @@ impl Store {
             moved_bytes: self.compactor.bytes_moved.sum(),
             compaction_error: self.compactor.error(),
             cold_reads: self.cold_reads.sum(),
+            cached_reads: self.cached_reads.sum(),
+            read_cache_bytes: self.read_cache_bytes(),
             reads_by,
             ring_reads,
             chains_asked: self.chains_asked.sum(),

@@ -24,6 +24,8 @@ pub(crate) struct Configuration {
     pub(crate) memory_budget: Option<u64>,
     pub(crate) cold_reads: ColdReads,
     pub(crate) mutable_share: f64,
+    /// `None`: none, since these budgets are small.
+    pub(crate) read_cache: Option<u64>,
     /// It compacts itself, however short it is, as soon as a tenth is garbage.
     pub(crate) keeps_short: bool,
     /// A journal hears its changes.
@@ -37,6 +39,7 @@ pub(crate) const NASTIEST: Configuration = Configuration {
     memory_budget: None,
     cold_reads: ColdReads::CopyToTail,
     mutable_share: 0.9,
+    read_cache: None,
     keeps_short: false,
     is_told: false,
 };
@@ -62,7 +65,7 @@ pub(crate) const IN_MEMORY: [Configuration; 5] = [
 pub(crate) const ON_DISK: [Configuration; 5] = [
     COLDEST,
     Configuration { layout: Layout::Fixed8, ..COLDEST },
-    Configuration { cold_reads: ColdReads::Stay, mutable_share: 0.0, ..COLDEST },
+    Configuration { mutable_share: 0.0, ..CACHED },
     Configuration {
         layout: Layout::Fixed8,
         cold_reads: ColdReads::Stay,
@@ -76,6 +79,10 @@ pub(crate) const ON_DISK: [Configuration; 5] = [
         ..COLDEST
     },
 ];
+
+/// With a cache of a few records that were read.
+pub(crate) const CACHED: Configuration =
+    Configuration { cold_reads: ColdReads::Stay, read_cache: Some(6 << 10), ..COLDEST };
 
 /// On disk, and compacting themselves all the time, the nastiest first.
 pub(crate) const KEPT_SHORT: [Configuration; 4] = [
@@ -105,6 +112,7 @@ impl Configuration {
         options.page_bytes = self.page_bytes;
         options.memory_budget = self.memory_budget;
         options.cold_reads = self.cold_reads;
+        options.read_cache = self.read_cache;
         options.mutable_share = self.mutable_share;
         if self.keeps_short {
             let compaction =

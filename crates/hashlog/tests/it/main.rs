@@ -20,6 +20,7 @@ mod linearizable;
 mod opened;
 mod oracle;
 mod panics;
+mod read_cache;
 mod real_reads;
 mod resumable;
 mod sample;

@@ -56,6 +56,21 @@ impl<T> Ring<T> {
     }
 
     /// As of a ring that there is.
+    pub fn take(&mut self, _ticket: Ticket) -> Result<(Read<T>, io::Result<usize>), Ticket> {
+        match self.never {}
+    }
+
+    /// As of a ring that there is.
+    pub fn is_left(&self) -> bool {
+        match self.never {}
+    }
+
+    /// As of a ring that there is.
+    pub fn settle(&mut self) {
+        match self.never {}
+    }
+
+    /// As of a ring that there is.
     pub fn abandon(&mut self, _ticket: Ticket) {
         match self.never {}
     }

@@ -25,12 +25,14 @@ pub struct Ring<T> {
     /// By the numbers of tickets.
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
-    /// Begun, and not handed over yet; oldest first.
+    /// Begun, and not in the ring yet; oldest first.
     begun: VecDeque<u32>,
-    /// Of these the first ones lie in the ring, and the kernel has not taken them.
-    pushed: usize,
+    /// They lie in the ring, and the kernel has not taken them; oldest first.
+    pushed: VecDeque<u32>,
     /// The kernel has them.
     in_flight: usize,
+    /// Reads whose tickets callers have.
+    wanted: usize,
     state: State,
     /// It stays with its thread.
     _thread: PhantomData<*mut ()>,
@@ -62,7 +64,7 @@ enum Interest {
 impl<T> std::fmt::Debug for Ring<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Ring")
-            .field("begun", &self.begun.len())
+            .field("begun", &(self.begun.len() + self.pushed.len()))
             .field("in_flight", &self.in_flight)
             .field("state", &self.state)
             .finish_non_exhaustive()
@@ -90,8 +92,9 @@ impl<T: FromBytes + 'static> Ring<T> {
             slots: Vec::new(),
             free: Vec::new(),
             begun: VecDeque::new(),
-            pushed: 0,
+            pushed: VecDeque::new(),
             in_flight: 0,
+            wanted: 0,
             state: State::Sound,
             _thread: PhantomData,
         })
@@ -128,6 +131,7 @@ impl<T: FromBytes + 'static> Ring<T> {
         if self.state == State::Sound {
             self.begun.push_back(number);
         }
+        self.wanted += 1;
         Ticket(number)
     }
 
@@ -143,16 +147,26 @@ impl<T: FromBytes + 'static> Ring<T> {
 
     /// Waits until so many reads more have their answers, or all that were begun.
     pub fn wait_for(&mut self, count: usize) {
-        let mut left = count.min(self.in_flight + self.begun.len());
-        while left > 0 && self.in_flight + self.begun.len() > 0 {
+        let mut left = count.min(self.unanswered());
+        while left > 0 && self.unanswered() > 0 {
             // While some wait here for room, the disk must not run dry.
-            let has_room = self.in_flight + self.begun.len() <= IN_FLIGHT_MAX;
+            let has_room = self.unanswered() <= IN_FLIGHT_MAX;
             let most = if has_room { left } else { left.min(IN_FLIGHT_MAX / 2) };
             left = left.saturating_sub(self.enter(most));
         }
-        if !self.begun.is_empty() {
+        if self.to_hand_over() > 0 {
             self.submit();
         }
+    }
+
+    /// Reads that the kernel has not taken.
+    fn to_hand_over(&self) -> usize {
+        self.begun.len() + self.pushed.len()
+    }
+
+    /// Reads without an answer.
+    fn unanswered(&self) -> usize {
+        self.in_flight + self.to_hand_over()
     }
 
     /// Waits for a read; answers how many bytes were read, from the beginning of its buffer.
@@ -160,18 +174,43 @@ impl<T: FromBytes + 'static> Ring<T> {
         while !self.is_done(&ticket) {
             self.wait_for(1);
         }
+        self.take_done(&ticket)
+    }
+
+    /// Takes the answer of a read that [has it](Ring::is_done). The kernel is not asked.
+    pub fn take(&mut self, ticket: Ticket) -> Result<(Read<T>, io::Result<usize>), Ticket> {
+        if self.is_done(&ticket) { Ok(self.take_done(&ticket)) } else { Err(ticket) }
+    }
+
+    fn take_done(&mut self, ticket: &Ticket) -> (Read<T>, io::Result<usize>) {
+        self.wanted -= 1;
         match self.release(ticket.0) {
             Slot::Done(read, answer) => (read, answer),
             Slot::Free | Slot::Waiting(..) => unreachable!("it is done"),
         }
     }
 
-    /// Leaves a read to the ring, which frees its buffer some time.
+    /// Leaves a read to the ring, which frees its buffer when the answer has come, or [`Ring::settle`] is
+    /// called. The kernel is not asked.
     pub fn abandon(&mut self, ticket: Ticket) {
+        self.wanted -= 1;
         match &mut self.slots[ticket.0 as usize] {
             Slot::Waiting(_, interest) => *interest = Interest::Abandoned,
             Slot::Done(..) => drop(self.release(ticket.0)),
             Slot::Free => unreachable!("a ticket is given up once"),
+        }
+    }
+
+    /// Whether the ring has reads, and callers want none of them.
+    pub fn is_left(&self) -> bool {
+        self.wanted == 0 && !self.is_idle()
+    }
+
+    /// Waits for the reads that were abandoned, if no others are there: then the ring has no buffer any
+    /// more. Those that the kernel has not heard of, it never does.
+    pub fn settle(&mut self) {
+        while self.is_left() {
+            self.enter(self.in_flight);
         }
     }
 
@@ -184,8 +223,10 @@ impl<T: FromBytes + 'static> Ring<T> {
     /// that are there. Answers how many these are.
     fn enter(&mut self, wanted: usize) -> usize {
         self.push();
+        let submitted = self.pushed.len();
+        // Of those that were to come, some may just have been freed.
+        let wanted = wanted.min(self.in_flight + submitted);
         let flags = if wanted > 0 { EnterFlags::GETEVENTS } else { EnterFlags::empty() };
-        let submitted = self.pushed;
         let mut done = 0;
         if submitted > 0 || wanted > 0 {
             // SAFETY: no argument is passed. The entries of reads are right by `push`.
@@ -205,15 +246,23 @@ impl<T: FromBytes + 'static> Ring<T> {
         done + self.reap()
     }
 
-    /// Puts what was begun into the ring, as far as there is room.
+    /// Puts what was begun into the ring, as far as there is room, and frees what was abandoned before.
     fn push(&mut self) {
         let room = IN_FLIGHT_MAX - self.in_flight;
-        let limit = self.begun.len().min(room).min(SUBMITTED_MAX as usize);
+        let limit = room.min(SUBMITTED_MAX as usize);
         let mut entries = self.ring.submission();
-        while self.pushed < limit {
-            let number = self.begun[self.pushed];
-            let Slot::Waiting(read, _) = &mut self.slots[number as usize] else {
-                unreachable!("it was begun, and not handed over")
+        while self.pushed.len() < limit
+            && let Some(number) = self.begun.pop_front()
+        {
+            let slot = &mut self.slots[number as usize];
+            let read = match slot {
+                Slot::Waiting(read, Interest::Wanted) => read,
+                Slot::Waiting(_, Interest::Abandoned) => {
+                    *slot = Slot::Free;
+                    self.free.push(number);
+                    continue;
+                }
+                Slot::Free | Slot::Done(..) => unreachable!("it was begun, and not handed over"),
             };
             let bytes = size_of_val(read.into.as_slice());
             let bytes = u32::try_from(bytes).expect("a buffer is smaller than 4 GiB");
@@ -226,14 +275,13 @@ impl<T: FromBytes + 'static> Ring<T> {
             // bytes, and any bytes are a `T`.
             let pushed = unsafe { entries.push(&entry) };
             pushed.expect("the ring has room for what one call hands over");
-            self.pushed += 1;
+            self.pushed.push_back(number);
         }
     }
 
     /// The kernel has taken so many.
     fn count_taken(&mut self, taken: usize) {
-        self.begun.drain(..taken);
-        self.pushed -= taken;
+        self.pushed.drain(..taken);
         self.in_flight += taken;
         debug_assert!(self.in_flight <= IN_FLIGHT_MAX, "I-ROOM");
     }
@@ -270,12 +318,12 @@ impl<T: FromBytes + 'static> Ring<T> {
         }
         // Entries that lie in the ring are never taken: no call hands over any.
         self.state = State::Broken;
-        self.pushed = 0;
+        let pushed = std::mem::take(&mut self.pushed);
         let begun = std::mem::take(&mut self.begun);
-        for number in &begun {
+        for number in pushed.iter().chain(&begun) {
             self.answer(*number, Err(io::ErrorKind::WouldBlock.into()));
         }
-        begun.len()
+        pushed.len() + begun.len()
     }
 
     /// Answers what the kernel has and will not tell of. I-LENT: it may still write to the buffers, which stay for ever.

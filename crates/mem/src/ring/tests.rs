@@ -138,6 +138,75 @@ fn a_buffer_that_is_abandoned_stays_until_the_answer() {
     assert_eq!(Arc::strong_count(&file), 1);
 }
 
+#[test]
+fn an_answer_that_is_there_is_taken_without_a_wait() {
+    let Some(mut ring) = ring() else { return };
+    let (file, (pipe, mut writer)) = (pieces(), pipe());
+    let (quick, slow) = (ring.begin(piece(&file, 4)), ring.begin(from_pipe(&pipe)));
+    let slow = ring.take(slow).expect_err("nothing was handed over");
+    ring.wait_for(1);
+    let (read, answer) = ring.take(quick).expect("one answer, and one is quick");
+    assert_eq!((answer.expect("read"), read.into), (PIECE, vec![4; PIECE]));
+    let slow = ring.take(slow).expect_err("nothing was written");
+    writer.write_all(&[9]).expect("written");
+    assert_eq!(ring.wait(slow).1.expect("read"), 1);
+    assert!(ring.is_idle() && !ring.is_left());
+}
+
+/// I-LENT: it waits for what the kernel has.
+#[test]
+fn a_ring_that_settles_has_no_buffer_that_was_abandoned() {
+    let Some(mut ring) = ring() else { return };
+    let (file, (pipe, mut writer)) = (pieces(), pipe());
+    let taken = ring.begin(from_pipe(&pipe));
+    ring.submit();
+    // The kernel never hears of this one, which no byte comes for.
+    let unheard = ring.begin(from_pipe(&pipe));
+    let wanted = ring.begin(piece(&file, 3));
+    ring.abandon(taken);
+    ring.abandon(unheard);
+    assert!(!ring.is_left());
+    ring.settle();
+    assert_eq!(Arc::strong_count(&pipe), 3, "one read is wanted: nothing is waited for");
+    expect_piece(&mut ring, wanted, 3);
+    assert_eq!(Arc::strong_count(&pipe), 2, "what was not handed over is gone");
+    assert!(ring.is_left() && !ring.is_idle());
+    let is_written = Arc::new(AtomicBool::new(false));
+    let writing = thread::spawn({
+        let is_written = Arc::clone(&is_written);
+        move || {
+            thread::sleep(Duration::from_millis(50));
+            is_written.store(true, Ordering::SeqCst);
+            writer.write_all(&[1]).expect("written");
+        }
+    });
+    ring.settle();
+    assert!(is_written.load(Ordering::SeqCst) && ring.is_idle() && !ring.is_left());
+    assert_eq!(Arc::strong_count(&pipe), 1);
+    writing.join().expect("no panic");
+    // As many as are handed over by several calls.
+    for number in (0..PIECES).map(|number| ring.begin(piece(&file, number))).collect::<Vec<_>>() {
+        ring.abandon(number);
+    }
+    ring.settle();
+    assert!(ring.is_idle());
+    assert_eq!(Arc::strong_count(&file), 1);
+}
+
+/// A wait for more answers than are to come, of reads that were abandoned before they were handed over.
+#[test]
+fn a_wait_does_not_count_what_is_never_handed_over() {
+    let Some(mut ring) = ring() else { return };
+    let file = pieces();
+    let mut tickets: Vec<_> = (0..100).map(|number| ring.begin(piece(&file, number))).collect();
+    for ticket in tickets.drain(1..) {
+        ring.abandon(ticket);
+    }
+    ring.wait_for(100);
+    expect_piece(&mut ring, tickets.remove(0), 0);
+    assert!(ring.is_idle());
+}
+
 /// I-LENT, of a thread that ends.
 #[test]
 fn a_ring_that_goes_waits_for_what_is_in_flight() {

@@ -30,6 +30,8 @@ pub(crate) fn as_json(stats: &sapwood::HashStats) -> serde_json::Map<String, Val
         "moved_bytes": stats.moved_bytes,
         "compaction_error": stats.compaction_error.as_ref().map(ToString::to_string),
         "cold_reads": stats.cold_reads,
+        "cached_reads": stats.cached_reads,
+        "read_cache_bytes": stats.read_cache_bytes,
         "pages": stats.pages,
     }))
 }
@@ -44,6 +46,7 @@ pub(crate) fn as_table(stats: &sapwood::HashStats) -> Table {
     for (name, number) in [
         ("index", stats.index_bytes),
         ("log in memory", stats.log_bytes),
+        ("read cache", stats.read_cache_bytes),
         ("mapped from the system", stats.reserved_bytes),
         ("log on disk", stats.file_bytes),
         ("  held for checkpoints", stats.held_bytes),

@@ -205,7 +205,7 @@ fn many_reads_answer_each_for_itself() {
         let requests = wanted.iter().map(|(page, begin, len)| Ok((address(*page, *begin), *len)));
         let unknown = Error::NoDirectory;
         let reads = parts.begin_reads(requests.chain([Err(unknown.clone())]));
-        let mut answers: Vec<_> = reads.into_iter().map(PartRead::wait).collect();
+        let mut answers: Vec<_> = reads.into_iter().map(|read| read.wait(<[u8]>::len)).collect();
         assert_eq!(answers.pop(), Some(Err(unknown)), "what is wrong before it is read");
         for (number, ((page, begin, len), answer)) in wanted.iter().zip(answers).enumerate() {
             if [2, 4].contains(&number) {
@@ -236,7 +236,7 @@ fn reads_that_fail_say_so_and_later_ones_do_not() {
     assert!(matches!(failed, Error::Corrupt { offset: 4096, .. }), "{failed}");
     fault(ReadFault::Flip(4000));
     let begun = parts.begin_reads([Ok((0, 8))].into_iter());
-    let failed: Vec<_> = begun.into_iter().map(PartRead::wait).collect();
+    let failed: Vec<_> = begun.into_iter().map(|read| read.wait(<[u8]>::len)).collect();
     assert!(matches!(failed[..], [Err(Error::Corrupt { .. })]), "{failed:?}");
     parts.read(0, &mut bytes).expect("no fault left");
 }
@@ -500,7 +500,7 @@ fn readers_go_on_while_pages_are_written_again_and_parts_removed() {
                         // The page that goes: whole or gone.
                         let address = 4096 * thread;
                         for read in parts.begin_reads([Ok((address, 99))].into_iter()) {
-                            if let Ok(bytes) = read.wait() {
+                            if let Ok(bytes) = read.wait(<[u8]>::len) {
                                 let expected = (address as usize..).map(|at| byte(0, at)).take(99);
                                 assert!(expected.eq(bytes));
                             }

@@ -282,6 +282,8 @@ fn of_hash(reply: &mut Reply<'_>, stats: &HashStats) {
         ("compacted_bytes", stats.compacted_bytes),
         ("moved_bytes", stats.moved_bytes),
         ("cold_reads", stats.cold_reads),
+        ("cached_reads", stats.cached_reads),
+        ("read_cache_bytes", stats.read_cache_bytes),
         ("chains_asked", stats.chains_asked),
     ];
     reply.map(of.len() + 3);
