@@ -166,7 +166,7 @@ fn value_at(bytes: &mut [u8], address: Option<RecordAddress>) -> &mut [u8; 8] {
 }
 
 /// As an engine does that adds to words.
-fn add_words(_: &Disaggregator, shares: &Shares, bytes: &mut [u8]) -> DisaggregationProgress {
+fn add_words(_: &Disaggregator, shares: &Shares<'_>, bytes: &mut [u8]) -> DisaggregationProgress {
     let mut progress = shares.progress();
     let (mut addresses, mut parts) = (Vec::new(), Vec::new());
     for at in 0..shares.batch_count() {
@@ -185,7 +185,7 @@ fn add_words(_: &Disaggregator, shares: &Shares, bytes: &mut [u8]) -> Disaggrega
     progress
 }
 
-fn change(by: &Disaggregator, shares: &Shares, bytes: &mut [u8]) -> DisaggregationProgress {
+fn change(by: &Disaggregator, shares: &Shares<'_>, bytes: &mut [u8]) -> DisaggregationProgress {
     let mut progress = shares.progress();
     for at in 0..shares.batch_count() {
         for share in shares.batch(at).shares() {

@@ -32,7 +32,8 @@ pub use edit::{EditAction, FieldEdit};
 pub use field::{Amount, Change, Refusal};
 pub use pending::Pending;
 pub use progress::{Disaggregated, DisaggregationProgress, Outcome};
-pub use shares::{Share, ShareBatch, Shares};
+pub use select::Guess;
+pub use shares::{EqualParts, HeldBatch, Share, ShareBatch, Shares, WordParts, WordSums};
 
 use crate::error::Result;
 use crate::question::layout::Layout;

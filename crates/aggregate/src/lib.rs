@@ -67,8 +67,8 @@ pub use accumulator::Accumulator;
 pub use answer::{Answer, Cell};
 pub use disaggregate::{
     Action, Amount, Change, Collected, Collector, Disaggregated, Disaggregation,
-    DisaggregationProgress, Disaggregator, EditAction, FieldEdit, Outcome, Pending, Refusal, Share,
-    ShareBatch, Shares,
+    DisaggregationProgress, Disaggregator, EditAction, EqualParts, FieldEdit, Guess, HeldBatch,
+    Outcome, Pending, Refusal, Share, ShareBatch, Shares, WordParts, WordSums,
 };
 pub use error::{Example, QueryError, Result, SyntaxError};
 pub use fold::Fold;

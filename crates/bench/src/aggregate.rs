@@ -17,7 +17,7 @@
 //! | `writers` | exact sums beside a writer |
 //! | `measure` | the order of measurements |
 //! | `report` | figures, printed |
-//! | `references` | published rates, and rates measured before |
+//! | `references` | published rates |
 //! | `targets` | the targets, and whether a run reached them |
 
 mod baseline;
@@ -38,11 +38,14 @@ use crate::Error;
 use crate::command::{check_engines, thread_counts};
 use crate::sheet::SheetFlags;
 use contenders::{TableKind, WAYS};
+use workload::Pick;
 
 /// The number of objects at which the targets are judged.
 const TARGET_OBJECTS: u32 = 10_000_000;
 /// Most bytes that tables and the baseline together may take.
 const BYTES_MAX: u64 = 15 << 30;
+/// Above this many objects no list has every key: it would take more than the table.
+const LISTED_OBJECTS_MAX: u32 = 10_000_000;
 /// Above this many objects ordered tables are left out, unless they are all that is asked for:
 /// beside a hash table they would not fit.
 const ORDERED_OBJECTS_MAX: u32 = 50_000_000;
@@ -165,6 +168,12 @@ impl Plan {
         is_wanted(kind) && fits
     }
 
+    /// The selections of a table of so many objects.
+    fn picks(&self, count: u32) -> impl Iterator<Item = Pick> {
+        let are_listed = count <= LISTED_OBJECTS_MAX;
+        Pick::ALL.into_iter().filter(move |pick| are_listed || *pick != Pick::EVERY_KEY)
+    }
+
     /// About the bytes that everything takes.
     fn bytes_expected(&self, count: u32) -> u64 {
         let tables = TableKind::ALL.into_iter().filter(|kind| self.takes(*kind, count));
@@ -174,7 +183,11 @@ impl Plan {
             0
         };
         let each: u64 = tables.map(TableKind::bytes_expected).sum();
-        (each + baseline + objects::BYTES_EXPECTED + workload::BYTES_EXPECTED) * u64::from(count)
+        let lists = match count {
+            ..=LISTED_OBJECTS_MAX => workload::BYTES_EXPECTED,
+            _ => workload::BYTES_OF_PARTS,
+        };
+        (each + baseline + objects::BYTES_EXPECTED + lists) * u64::from(count)
     }
 }
 

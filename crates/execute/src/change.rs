@@ -8,18 +8,20 @@ use sapwood_aggregate::{
 };
 use sapwood_chunkmap::ChunkMap;
 use sapwood_engine::RecordAddress;
-use sapwood_hashlog::{BatchError, Edit, HashLog, ValueMut};
+use sapwood_hashlog::{BatchError, Edit, HashLog, Hold, ValueMut};
 use sapwood_ptree::Tree;
 
-use crate::Result;
+use crate::{Result, held};
 
-/// The order in which the objects of batches were found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BatchOrder {
-    /// That of the log, which a walk went along: they are edited where they lie.
-    OfLog,
-    /// Any other.
-    Any,
+/// How the objects of batches were found.
+#[derive(Debug, Clone, Copy)]
+pub enum Found<'h, 'l> {
+    /// In the order of the log, which a walk went along: they are edited where they lie.
+    InLog,
+    /// The same, and a hold keeps their records there.
+    Held(&'h Hold<'l>),
+    /// In any other order.
+    Anyhow,
 }
 
 /// The way back to objects: each gets its part of a total.
@@ -32,14 +34,22 @@ pub trait ChangeObjects: Sync {
         true
     }
 
+    /// A walk under which records stay where they are until they are changed, if there is one here.
+    ///
+    /// # Errors
+    /// What the engine says where it cannot be walked.
+    fn hold(&self) -> Result<Option<Hold<'_>>> {
+        Ok(None)
+    }
+
     /// Gives the objects of some batches their parts, in order, and records them. Answers how many,
     /// and why not all.
     fn change(
         &self,
         by: &Disaggregator,
-        shares: &Shares,
+        shares: &Shares<'_>,
         batches: Range<usize>,
-        order: BatchOrder,
+        found: Found<'_, '_>,
         progress: &mut DisaggregationProgress,
     ) -> (u64, Result<()>);
 }
@@ -52,9 +62,9 @@ impl ChangeObjects for ChunkMap {
     fn change(
         &self,
         by: &Disaggregator,
-        shares: &Shares,
+        shares: &Shares<'_>,
         batches: Range<usize>,
-        _order: BatchOrder,
+        _found: Found<'_, '_>,
         progress: &mut DisaggregationProgress,
     ) -> (u64, Result<()>) {
         let mut digits = Vec::new();
@@ -81,16 +91,20 @@ impl ChangeObjects for HashLog {
         if self.is_in_memory() { 16 } else { 1 }
     }
 
+    fn hold(&self) -> Result<Option<Hold<'_>>> {
+        Ok(HashLog::hold(self)?)
+    }
+
     fn change(
         &self,
         by: &Disaggregator,
-        shares: &Shares,
+        shares: &Shares<'_>,
         batches: Range<usize>,
-        order: BatchOrder,
+        found: Found<'_, '_>,
         progress: &mut DisaggregationProgress,
     ) -> (u64, Result<()>) {
         if by.changes_in_place() {
-            return change_many(self, by, shares, batches, order, progress);
+            return change_many(self, by, shares, batches, found, progress);
         }
         let mut digits = Vec::new();
         one_by_one(shares, batches, progress, |share| {
@@ -122,9 +136,9 @@ impl ChangeObjects for Tree {
     fn change(
         &self,
         by: &Disaggregator,
-        shares: &Shares,
+        shares: &Shares<'_>,
         batches: Range<usize>,
-        _order: BatchOrder,
+        _found: Found<'_, '_>,
         progress: &mut DisaggregationProgress,
     ) -> (u64, Result<()>) {
         let mut digits = Vec::new();
@@ -163,7 +177,7 @@ impl ChangeObjects for Tree {
 
 /// Records each share as `change` says: what became of the object, if it is there.
 fn one_by_one(
-    shares: &Shares,
+    shares: &Shares<'_>,
     batches: Range<usize>,
     progress: &mut DisaggregationProgress,
     mut change: impl FnMut(&Share<'_>) -> Result<Option<std::result::Result<Change, Refusal>>>,
@@ -186,19 +200,27 @@ fn one_by_one(
 fn change_many(
     log: &HashLog,
     by: &Disaggregator,
-    shares: &Shares,
+    shares: &Shares<'_>,
     batches: Range<usize>,
-    order: BatchOrder,
+    found: Found<'_, '_>,
     progress: &mut DisaggregationProgress,
 ) -> (u64, Result<()>) {
     let mut done = 0;
-    let edit = match order {
-        BatchOrder::OfLog => Some(log.edit()),
-        BatchOrder::Any => None,
+    let edit = match found {
+        Found::InLog => Some(log.edit()),
+        Found::Held(_) | Found::Anyhow => None,
     };
     let by_address = ByAddress { edit, log };
     let mut columns = WordColumns::default();
     for at in batches {
+        if let (Found::Held(hold), Some(batch)) = (found, shares.held_batch(at)) {
+            let (count, end) = held::change_batch(hold, by, at, &batch, progress);
+            done += count;
+            if let Err(stopped) = end {
+                return (done, Err(stopped.into()));
+            }
+            continue;
+        }
         let batch = shares.batch(at);
         let (count, end) = match by.changes_words().then(|| columns.load(batch)).flatten() {
             Some(words) => words.change(&by_address, by, at, progress),
@@ -261,7 +283,7 @@ fn change_each(
 }
 
 /// How many entries of a batch were dealt with.
-fn how_far(
+pub(crate) fn how_far(
     len: usize,
     end: std::result::Result<usize, BatchError>,
 ) -> (usize, std::result::Result<(), BatchError>) {

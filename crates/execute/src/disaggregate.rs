@@ -10,7 +10,8 @@ use sapwood_aggregate::{
     Collector, Disaggregated, DisaggregationProgress, Disaggregator, Pending, Shares,
 };
 
-use crate::change::BatchOrder;
+use crate::change::Found;
+use crate::held;
 use crate::objects::Request;
 use crate::pool::Pool;
 use crate::{Error, Execution, Executor, Measured, Objects, Plan, Result};
@@ -60,7 +61,19 @@ pub fn disaggregate(
     let mut plan = request.plan(objects, execution)?;
     let begin = Instant::now();
     let pool = Pool::new(execution, plan.expected().visits);
-    let filled = objects.reach(plan.executor, &request, &pool, &|| by.collector())?;
+    // A moment that is fixed keeps records from being changed where they are.
+    let is_walked = plan.executor == Executor::Log && !execution.at_one_moment;
+    let hold = match is_walked && by.changes_in_place() {
+        true => objects.hold()?,
+        false => None,
+    };
+    let filled = match &hold {
+        Some(hold) => {
+            let guess = held::guess(hold, by);
+            held::scan(hold, &request, &pool, &|| by.collector_of_held(guess))?
+        }
+        None => objects.reach(plan.executor, &request, &pool, &|| by.collector())?,
+    };
     let mut collected: Vec<_> = filled.sinks.into_iter().map(Collector::into_collected).collect();
     let selected = collected.iter().map(|part| part.tally().selected).sum();
     if let Some(keys) = by.selection().as_keys() {
@@ -68,13 +81,26 @@ pub fn disaggregate(
         absent.add_absent((keys.len() as u64).saturating_sub(selected));
         collected.push(absent.into_collected());
     }
-    let shares = by.shares(collected)?;
-    plan.measured = Some(Measured { elapsed: begin.elapsed(), visited: filled.visited, selected });
-    let order = match plan.executor {
-        Executor::Log => BatchOrder::OfLog,
-        _ => BatchOrder::Any,
+    let shares = match &hold {
+        Some(hold) => by.shares_of_held(collected, hold)?,
+        None => by.shares(collected)?,
     };
-    let run = apply(objects, by, &shares, order, execution);
+    plan.measured = Some(Measured { elapsed: begin.elapsed(), visited: filled.visited, selected });
+    let found = match (&hold, plan.executor) {
+        (Some(hold), _) => Found::Held(hold),
+        (None, Executor::Log) => Found::InLog,
+        (None, _) => Found::Anyhow,
+    };
+    let mut run = apply(objects, by, &shares, found, execution);
+    drop(shares);
+    if let Some(hold) = hold
+        && run.stopped.as_ref().is_some_and(Error::is_out_of_memory)
+        && let Some(pending) = run.pending.take()
+    {
+        // Now the log may be compacted, which gives memory back.
+        drop(hold);
+        run = resume(objects, by, pending, execution)?;
+    }
     Ok(DisaggregationRun { plan: Some(plan), ..run })
 }
 
@@ -105,15 +131,15 @@ pub fn resume(
     pending: Pending,
     execution: &Execution<'_>,
 ) -> Result<DisaggregationRun> {
-    Ok(apply(objects, by, &by.resume(pending)?, BatchOrder::Any, execution))
+    Ok(apply(objects, by, &by.resume(pending)?, Found::Anyhow, execution))
 }
 
 /// Gives all objects their parts, or those before it is stopped.
 fn apply(
     objects: &impl Objects,
     by: &Disaggregator,
-    shares: &Shares,
-    order: BatchOrder,
+    shares: &Shares<'_>,
+    found: Found<'_, '_>,
     execution: &Execution<'_>,
 ) -> DisaggregationRun {
     let pool = match objects.changes_by_threads() {
@@ -124,7 +150,7 @@ fn apply(
     let turns = count.div_ceil(at_once);
     let (parts, ended) = pool.all_parts(turns, &|| shares.progress(), |turn, worker| {
         let batches = turn * at_once..((turn + 1) * at_once).min(count);
-        let (done, end) = objects.change(by, shares, batches, order, &mut worker.sink);
+        let (done, end) = objects.change(by, shares, batches, found, &mut worker.sink);
         let flow = worker.count(done);
         end.map(|()| flow)
     });

@@ -42,6 +42,14 @@ pub enum Error {
     HashBatch(#[from] sapwood_hashlog::BatchError),
 }
 
+impl Error {
+    /// Whether the hash engine had no memory for a change.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        use sapwood_hashlog::{BatchError, Error::OutOfMemory};
+        matches!(self, Error::HashBatch(BatchError { error: OutOfMemory { .. }, .. }))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@
 //! | `error`, `executor`, `execution`, `plan` | the public types |
 //! | `sink`, `pool` | what takes objects in, and the threads that hand them over |
 //! | `change` | what engines do for disaggregations |
+//! | `held` | the same where a hold keeps records where they are |
 //! | `objects` | what engines do for both |
 //! | `ordered`, `hash`, `tree` | the executors of each engine |
 //! | `query`, `disaggregate` | the runs, from plan to result |
@@ -41,6 +42,7 @@ mod error;
 mod execution;
 mod executor;
 mod hash;
+mod held;
 mod objects;
 mod ordered;
 mod plan;

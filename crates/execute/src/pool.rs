@@ -313,7 +313,12 @@ impl<S: Sink> Worker<'_, S> {
         flow
     }
 
-    fn push_columns(&mut self, batch: &ColumnBatch<'_>, chosen: Chosen) -> ControlFlow<Stop> {
+    /// Takes a batch of objects.
+    pub(crate) fn push_columns(
+        &mut self,
+        batch: &ColumnBatch<'_>,
+        chosen: Chosen,
+    ) -> ControlFlow<Stop> {
         let pushed = match chosen {
             Chosen::All => self.sink.push_batch_selected(batch),
             Chosen::Perhaps => self.sink.push_batch(batch),

@@ -71,10 +71,12 @@ use crate::options::Options;
 use crate::record::Record;
 use crate::record::address::{Address, PageNumber, UNIT_BYTES};
 use crate::record::in_place::Stop;
+use crate::record::layout::fixed;
 
 /// The distance ahead of a sequential reader at which lines are asked for: some two microseconds at
 /// the rate that one core reads at, several times the wait for a line.
 const AHEAD_BYTES: usize = 8 << 10;
+const LINE_BYTES: usize = 64;
 
 const OFFSET_BITS: u32 = 32;
 const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
@@ -134,12 +136,43 @@ pub(crate) struct Records<'p> {
     pinned: PhantomData<&'p ()>,
 }
 
+/// Fixed records of a page, one behind the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Row<'p> {
+    first: *mut u8,
+    pinned: PhantomData<&'p ()>,
+}
+
+impl Row<'_> {
+    /// Record number `at`, which lies in the page too.
+    #[inline(always)]
+    pub(crate) fn at(&self, at: usize) -> Record {
+        // SAFETY: I-PINNED, as in `Log::record`; the memory of a page is in one piece.
+        unsafe { Record::at(self.first.wrapping_add(at * fixed::BYTES)) }
+    }
+
+    /// Asks for the lines that a sequential reader of so many records comes to soon: see
+    /// [`Records::prefetch_ahead`].
+    #[inline(always)]
+    pub(crate) fn prefetch_ahead(&self, count: usize) {
+        for line in (0..count * fixed::BYTES).step_by(LINE_BYTES) {
+            sapwood_mem::arena::prefetch_line_far(self.first.wrapping_add(AHEAD_BYTES + line));
+        }
+    }
+}
+
 impl Records<'_> {
     /// The record at an address from `head` up.
     #[inline(always)]
     pub(crate) fn at(&self, address: Address) -> Record {
         // SAFETY: I-PINNED, as in `Log::record`.
         unsafe { Record::at(self.at.at(address)) }
+    }
+
+    /// The fixed records of a page from the one at an address from `head` up on.
+    #[inline(always)]
+    pub(crate) fn row(&self, first: Address) -> Row<'_> {
+        Row { first: self.at.at(first), pinned: PhantomData }
     }
 
     /// As [`Log::prefetch`].

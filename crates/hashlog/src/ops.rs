@@ -13,6 +13,7 @@
 //! | `compute` | a closure decides about one key |
 //! | `batch` | many operations that share their waits |
 //! | `update_at` | changes of entries whose addresses are known |
+//! | `update_run` | the same of records that a hold keeps where they are |
 //! | `edit` | the same, many at a time, as a value that a caller holds |
 //!
 //! An operation is tried in steps. Its names end alike: `_at_once` and `_quick` find the key at first sight,
@@ -48,6 +49,7 @@ pub(crate) mod rmw;
 pub(crate) mod search;
 pub(crate) mod store;
 pub(crate) mod update_at;
+pub(crate) mod update_run;
 
 /// Runs the same code for whichever layout: `F` names it in the body.
 macro_rules! by_layout {

@@ -5,6 +5,7 @@
 //! | `by_log` | visits in log order: of a moment, or of the live log |
 //! | `snapshot` | the same, as a value that a caller holds |
 //! | `columns` | the same, handed out as columns of fixed records |
+//! | `hold` | the same, of records that stay where they are until they are changed |
 //! | `places` | the order in which walks begin, stop and go on |
 //! | `by_bucket` | visits in bucket order, weakly consistent |
 //! | `resumable` | the same, in steps between which nothing is held |
@@ -17,6 +18,7 @@ pub(crate) mod by_log;
 pub(crate) mod check;
 pub(crate) mod columns;
 pub(crate) mod entries;
+pub(crate) mod hold;
 mod places;
 mod resumable;
 mod sample;

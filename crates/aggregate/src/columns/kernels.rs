@@ -280,6 +280,41 @@ kernels! {
         (i128::from(high) << 32) + i128::from(low)
     }
 
+    /// The sum of the words, signed numbers, and the least and the greatest of them and of `extremes`.
+    /// There are below 2^31.
+    fn span_of_words(words: &[[u8; 8]], extremes: (i64, i64)) -> (i128, (i64, i64)) {
+        let (mut low, mut high) = (0, 0);
+        let (mut least, mut greatest) = extremes;
+        for word in words {
+            let value = i64::from_le_bytes(*word);
+            low += value.cast_unsigned() & 0xFFFF_FFFF;
+            high += value >> 32;
+            least = least.min(value);
+            greatest = greatest.max(value);
+        }
+        ((i128::from(high) << 32) + i128::from(low), (least, greatest))
+    }
+
+    /// Adds to each word, a signed number, one of two parts: `more` where the key lies below a word, most
+    /// significant byte first. Answers how many got that, the sum of the words before, of which there are
+    /// below 2^31, and whether one left 64 bits and so is another now.
+    fn add_below(keys: &[[u8; 8]], below: u64, parts: (i64, i64), words: &mut [[u8; 8]]) -> (u64, i128, bool) {
+        let (mut got_more, mut low, mut high, mut overflows) = (0, 0, 0, 0);
+        let (least, more) = parts;
+        for (key, word) in keys.iter().zip(words) {
+            let is_below = u64::from_be_bytes(*key) < below;
+            let part = if is_below { more } else { least };
+            let before = i64::from_le_bytes(*word);
+            let after = before.wrapping_add(part);
+            *word = after.to_le_bytes();
+            got_more += u64::from(is_below);
+            overflows |= (before ^ after) & (part ^ after);
+            low += before.cast_unsigned() & 0xFFFF_FFFF;
+            high += before >> 32;
+        }
+        (got_more, (i128::from(high) << 32) + i128::from(low), overflows < 0)
+    }
+
     /// Writes `chosen` for each key that lies below a word, most significant byte first, and `other`
     /// for those that do not. Answers how many do.
     fn choose_below(keys: &[[u8; 8]], word: u64, chosen: i64, other: i64, out: &mut [i64]) -> u64 {
@@ -306,7 +341,13 @@ kernels! {
                 any |= u64::from(word >= first) & u64::from(word <= last);
             }
             if any != 0 {
-                between.extend(words.iter().filter(|word| is_between(word)));
+                // Which of them is one cannot be foreseen, so that there is no branch for it.
+                let (mut found, mut len) = ([0; 16], 0);
+                for word in words {
+                    found[len % 16] = word;
+                    len += usize::from(is_between(&word));
+                }
+                between.extend_from_slice(&found[..len]);
             }
         }
         let words = || rest.iter().map(|key| u64::from_be_bytes(*key));
@@ -386,11 +427,24 @@ mod tests {
             let mut parts = vec![0; keys.len()];
             let chosen = choose_below(level(), &keys, first, 5, -6, &mut parts);
             let part = |word: &u64| if *word < first { 5 } else { -6 };
+            let mut sums: Vec<[u8; 8]> = (0..keys.len() as i64).map(i64::to_le_bytes).collect();
+            let before = (keys.len() * (keys.len() - 1) / 2) as i128;
+            let added = add_below(level(), &keys, first, (-6, 5), &mut sums);
+            assert_eq!(added, (below, before, false));
+            let expected = words.iter().zip(0..).map(|(word, at)| at + part(word));
+            assert!(sums.iter().map(|sum| i64::from_le_bytes(*sum)).eq(expected));
+            sums[7] = i64::MAX.to_le_bytes();
+            assert!(add_below(level(), &keys, first, (1, 1), &mut sums).2);
             assert_eq!((chosen, parts), (below, words.iter().map(part).collect()));
         }
         for values in [vec![], vec![i64::MIN; 5], vec![i64::MAX; 9], vec![-1, 1, -1 << 32, 77]] {
             let sum = values.iter().map(|value| i128::from(*value)).sum();
             assert_eq!(sum_signed(level(), &values), sum);
+            let words: Vec<[u8; 8]> = values.iter().map(|value| value.to_le_bytes()).collect();
+            let extremes = values
+                .iter()
+                .fold((3, 3), |(least, greatest), value| (least.min(*value), greatest.max(*value)));
+            assert_eq!(span_of_words(level(), &words, (3, 3)), (sum, extremes));
         }
     }
 

@@ -6,20 +6,27 @@
 
 use num_bigint::BigUint;
 
+use sapwood_engine::HeldKeys;
+
 use super::chunk::{Chunk, Ints};
+use super::collect::Collected;
 use super::select::{Bound, least_keys};
 
 /// The parts of the magnitude of a total, equally: what each object gets, and the key below which
 /// objects get one more. An error is the key of an object that was collected twice.
 pub(super) fn equally(
     magnitude: u128,
-    chunks: &[Chunk],
-    count: u64,
+    all: &mut Collected,
+    held: Option<&dyn HeldKeys>,
 ) -> Result<(u128, Bound), Box<[u8]>> {
+    let count = all.tally.matched;
     let (base, rest) = (magnitude / u128::from(count), magnitude % u128::from(count));
     // Less than the count, so it fits.
-    let bound = least_keys(chunks, || keys(chunks), count as usize, rest as usize)?;
-    Ok((base, bound))
+    let guessed = all.guessed.take().filter(|_| rest > 0);
+    let guessed = guessed.and_then(|guessed| guessed.least(count, rest as u64));
+    let chunks = &all.chunks;
+    let least = || least_keys(chunks, held, || keys(chunks), count as usize, rest as usize);
+    Ok((base, guessed.unwrap_or_else(least)?))
 }
 
 /// The parts of the magnitude of a total in proportion to the chunks' weights, whose sum is not zero.
@@ -90,7 +97,7 @@ fn hand_out<R: Copy + Ord + Default>(
             all.filter(|&(_, &remainder)| remainder == bound).map(|(key, _)| key)
         };
         let count = remainders.iter().filter(|&&remainder| remainder == bound).count();
-        among_equals = least_keys(&[], equals, count, units)?;
+        among_equals = least_keys(&[], None, equals, count, units)?;
     }
     if left > 0 {
         let mut remainders = remainders.into_iter();

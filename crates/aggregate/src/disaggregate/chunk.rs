@@ -4,9 +4,13 @@
 //! own. A key of 8 bytes takes 8 bytes, an address takes 8 or, at a constant distance from the one before,
 //! a bit; weights and numbers that were held before are kept where parts depend on them alone.
 
-use sapwood_engine::RecordAddress;
+use std::sync::OnceLock;
+
+use sapwood_engine::{HeldKeys, RecordAddress, RecordRun};
 
 use crate::columns::kernels::RUN;
+
+const _: () = assert!(RUN == RecordRun::LEN_MAX);
 
 /// Objects of a chunk at most. It is also after how many an application can be cancelled, so it takes
 /// well below a millisecond in memory.
@@ -38,6 +42,13 @@ pub(super) struct Risks {
 #[derive(Debug, Clone)]
 pub(super) enum Keys {
     Words(Vec<[u8; 8]>),
+    /// Of 8 bytes, in records that stay where they are, to be read by [`Chunk::keys`]. Their addresses
+    /// are runs.
+    Held {
+        count: usize,
+        /// Those that were read, where each object is looked at after all.
+        read: OnceLock<Box<Keys>>,
+    },
     Fixed {
         width: usize,
         count: usize,
@@ -61,7 +72,7 @@ impl Keys {
     pub(super) fn len(&self) -> usize {
         match self {
             Keys::Words(words) => words.len(),
-            Keys::Fixed { count, .. } => *count,
+            Keys::Held { count, .. } | Keys::Fixed { count, .. } => *count,
             Keys::Any { ends, .. } => ends.len(),
         }
     }
@@ -70,6 +81,7 @@ impl Keys {
     pub(super) fn get(&self, at: usize) -> &[u8] {
         match self {
             Keys::Words(words) => &words[at],
+            Keys::Held { .. } => unreachable!("keys of records are read together"),
             Keys::Fixed { width, bytes, .. } => &bytes[at * width..(at + 1) * width],
             Keys::Any { bytes, ends } => {
                 let begin = at.checked_sub(1).map_or(0, |before| ends[before]);
@@ -81,14 +93,14 @@ impl Keys {
     pub(super) fn words(&self) -> Option<&[[u8; 8]]> {
         match self {
             Keys::Words(words) => Some(words),
-            Keys::Fixed { .. } | Keys::Any { .. } => None,
+            Keys::Held { .. } | Keys::Fixed { .. } | Keys::Any { .. } => None,
         }
     }
 
     /// Whether so many more keys of a width can be pushed.
     pub(super) fn has_room(&self, width: usize, count: usize) -> bool {
         let is_of_width = match self {
-            Keys::Words(_) => width == 8,
+            Keys::Words(_) | Keys::Held { .. } => width == 8,
             Keys::Fixed { width: known, .. } => {
                 *known == width && (self.len() + count) * width <= KEY_BYTES_MAX
             }
@@ -103,6 +115,7 @@ impl Keys {
             return false;
         }
         match self {
+            Keys::Held { .. } => return false,
             Keys::Words(words) if key.len() == 8 => {
                 words.push(key.try_into().expect("8 bytes"));
                 return true;
@@ -138,7 +151,7 @@ impl Keys {
                 bytes.extend_from_slice(key);
                 ends.push(bytes.len() as u32);
             }
-            Keys::Words(_) | Keys::Fixed { .. } => unreachable!("just made"),
+            Keys::Words(_) | Keys::Held { .. } | Keys::Fixed { .. } => unreachable!("just made"),
         }
         true
     }
@@ -149,15 +162,30 @@ impl Keys {
 pub(super) enum AddressColumn {
     None,
     Each(Vec<RecordAddress>),
-    Runs(Vec<AddressRun>),
+    Runs(Vec<RecordRun>),
 }
 
-/// Some of the addresses `first + n * step`, n below 1,024.
-#[derive(Debug, Clone)]
-pub(super) struct AddressRun {
-    pub(super) first: u64,
-    pub(super) step: u64,
-    pub(super) bits: [u64; RUN / 64],
+impl Chunk {
+    /// The keys, read where records hold them.
+    ///
+    /// # Panics
+    /// If records hold them, and it is not said which.
+    pub(super) fn keys(&self, held: Option<&dyn HeldKeys>) -> &Keys {
+        let Keys::Held { read, .. } = &self.keys else { return &self.keys };
+        read.get_or_init(|| {
+            let mut words = Vec::new();
+            self.read_held(held, &mut words);
+            Box::new(Keys::Words(words))
+        })
+    }
+
+    /// Sets `words` to the keys that records hold.
+    pub(super) fn read_held(&self, held: Option<&dyn HeldKeys>, words: &mut Vec<[u8; 8]>) {
+        let held = held.expect("keys that were not kept are given by what holds the records");
+        words.clear();
+        self.addresses.runs().iter().for_each(|run| held.read_run(run, words));
+        assert_eq!(words.len(), self.keys.len(), "each record of a run has a key");
+    }
 }
 
 impl AddressColumn {
@@ -167,9 +195,29 @@ impl AddressColumn {
         match self {
             AddressColumn::None => return false,
             AddressColumn::Each(addresses) => out.extend_from_slice(addresses),
-            AddressColumn::Runs(runs) => runs.iter().for_each(|run| run.list(out)),
+            AddressColumn::Runs(runs) => runs.iter().for_each(|run| list(run, out)),
         }
         true
+    }
+
+    /// The runs, if it is of runs.
+    pub(super) fn runs(&self) -> &[RecordRun] {
+        match self {
+            AddressColumn::Runs(runs) => runs,
+            AddressColumn::None | AddressColumn::Each(_) => &[],
+        }
+    }
+
+    /// The address of object number `at` of a column of runs.
+    pub(super) fn nth(&self, mut at: usize) -> Option<RecordAddress> {
+        for run in self.runs() {
+            let len = run.len();
+            if at < len {
+                return run.address(at);
+            }
+            at -= len;
+        }
+        None
     }
 
     /// The addresses, in order; none for each object if they are not known.
@@ -190,24 +238,20 @@ impl AddressColumn {
     }
 }
 
-impl AddressRun {
-    fn list(&self, out: &mut Vec<RecordAddress>) {
-        for (word, &bits) in (0..).step_by(64).zip(&self.bits) {
-            let address = |bit: u64| {
-                let ahead = (word + bit).wrapping_mul(self.step);
-                RecordAddress::from_word(self.first.wrapping_add(ahead))
-            };
-            if bits == u64::MAX {
-                out.extend((0..64).map(address));
-                continue;
-            }
-            let mut rest = bits;
-            out.extend((0..bits.count_ones()).map(|_| {
-                let bit = rest.trailing_zeros();
-                rest &= rest - 1;
-                address(bit.into())
-            }));
+/// Appends the addresses of a run.
+fn list(run: &RecordRun, out: &mut Vec<RecordAddress>) {
+    for (word, &bits) in (0..).step_by(64).zip(&run.bits) {
+        let address = |bit: u64| run.address_of_slot(word + bit);
+        if bits == u64::MAX {
+            out.extend((0..64).map(address));
+            continue;
         }
+        let mut rest = bits;
+        out.extend((0..bits.count_ones()).map(|_| {
+            let bit = rest.trailing_zeros();
+            rest &= rest - 1;
+            address(bit.into())
+        }));
     }
 }
 
@@ -226,7 +270,7 @@ pub(super) struct RunIter<'a> {
     word: u64,
     base: u64,
     words: std::slice::Iter<'a, u64>,
-    runs: std::slice::Iter<'a, AddressRun>,
+    runs: std::slice::Iter<'a, RecordRun>,
 }
 
 impl AddressIter<'_> {
@@ -259,7 +303,7 @@ impl RunIter<'_> {
             self.base = self.base.wrapping_add(64);
         } else {
             let run = self.runs.next()?;
-            (self.first, self.step) = (run.first, run.step);
+            (self.first, self.step) = (run.first.word(), run.step);
             self.words = run.bits.iter();
             // The first word begins at zero.
             self.base = 0_u64.wrapping_sub(64);
@@ -366,11 +410,10 @@ mod tests {
     fn runs_of_addresses_are_listed() {
         let mut bits = [0; RUN / 64];
         (bits[0], bits[1], bits[15]) = (0b101, 1 << 63, 1);
-        let runs = vec![
-            AddressRun { first: 1000, step: 24, bits },
-            AddressRun { first: 7, step: 1, bits: [0; RUN / 64] },
-            AddressRun { first: 5, step: 8, bits: [u64::MAX; RUN / 64] },
-        ];
+        let run =
+            |first, step, bits| RecordRun { first: RecordAddress::from_word(first), step, bits };
+        let runs =
+            vec![run(1000, 24, bits), run(7, 1, [0; RUN / 64]), run(5, 8, [u64::MAX; RUN / 64])];
         let column = AddressColumn::Runs(runs);
         let mut addresses = column.iter();
         let mut words = || addresses.next().map(RecordAddress::word);

@@ -1,11 +1,15 @@
 //! The collection of the objects that get a part, and of their weights.
 
-use sapwood_engine::{Addresses, ColumnBatch, RecordAddress};
+use std::sync::OnceLock;
+
+use fearless_simd::Level;
+use sapwood_engine::{Addresses, ColumnBatch, RecordAddress, RecordRun, Validity};
 
 use super::Action;
-use super::chunk::{AddressColumn, AddressRun, CHUNK, Chunk, Ints, Keys, Risks};
+use super::chunk::{AddressColumn, CHUNK, Chunk, Ints, Keys, Risks};
 use super::disaggregator::{Disaggregator, Weight};
 use super::field::Amount;
+use super::select::{Guess, Guessed};
 use crate::columns::kernels::{self, Lanes, RUN};
 use crate::error::{Mismatch, Why};
 use crate::fold::columns::{Run, Scratch};
@@ -66,6 +70,10 @@ pub struct Collector<'d> {
     scratch: Option<Scratch>,
     /// Lanes of a run that are being moved.
     lanes: Box<Lanes>,
+    /// Whether records hold the keys of objects whose addresses are steps.
+    is_held: bool,
+    /// Whether nothing is asked of these but their word and their key.
+    is_of_words: bool,
 }
 
 /// A run whose columns are in the scratch.
@@ -87,6 +95,7 @@ pub struct Collected {
     /// Of all weights.
     pub(super) weight_sum: u128,
     pub(super) weight_max: u64,
+    pub(super) guessed: Option<Guessed>,
 }
 
 /// What is kept of an object.
@@ -100,12 +109,33 @@ impl Disaggregator {
     pub fn collector(&self) -> Collector<'_> {
         Collector::new(self)
     }
+
+    /// Begins to collect objects whose records stay where they are: of most batches with addresses by
+    /// steps no key is kept, and [`Disaggregator::shares_of_held`] reads them there. Where the parts
+    /// depend on more than the key, keys are kept all the same.
+    ///
+    /// With a guess, keys are counted by it on the way.
+    pub fn collector_of_held(&self, guess: Option<Guess>) -> Collector<'_> {
+        let mut collector = Collector::new(self);
+        collector.is_held = self.has_equal_parts();
+        let is_asked = self.query.test.is_some();
+        collector.is_of_words = collector.is_held && self.changes_words() && !is_asked;
+        collector.collected.guessed = guess.map(Guessed::new);
+        collector
+    }
 }
 
 impl<'d> Collector<'d> {
     pub(super) fn new(by: &'d Disaggregator) -> Collector<'d> {
         let collected = Collected::nothing(by.fingerprint());
-        Collector { by, collected, scratch: None, lanes: Box::new([0; RUN]) }
+        Collector {
+            by,
+            collected,
+            scratch: None,
+            lanes: Box::new([0; RUN]),
+            is_held: false,
+            is_of_words: false,
+        }
     }
 
     /// Collects an object, unless it is not selected. One that has not what is read of it is counted,
@@ -161,6 +191,9 @@ impl<'d> Collector<'d> {
             return self.push_each(batch, 0..batch.len(), chosen);
         };
         let addresses = in_steps(batch.addresses());
+        if chosen.is_none() && self.is_of_words && self.keep_words(batch, addresses) {
+            return;
+        }
         let mut scratch =
             self.scratch.take().unwrap_or_else(|| Scratch::new(columns, &by.query.states));
         for begin in (0..batch.len()).step_by(RUN) {
@@ -237,7 +270,13 @@ impl<'d> Collector<'d> {
         collected.before.push_ints(run.matched, field.sum());
 
         let (count, mask) = (run.matched as usize, scratch.mask(run));
-        let chunk = collected.room(batch.keys().width(), count, addresses);
+        let is_stepped = matches!(addresses, Addresses::Stepped { .. });
+        let is_held = self.is_held
+            && is_stepped
+            && batch.keys().width() == 8
+            && count * HELD_SHARE >= run.len
+            && count >= STEPPED_MIN;
+        let chunk = collected.room(batch.keys().width(), count, addresses, is_held);
         if let Some((lanes, bias)) = weights {
             let kept = &mut *self.lanes;
             kept[..run.len].copy_from_slice(lanes);
@@ -246,8 +285,69 @@ impl<'d> Collector<'d> {
             }
             chunk.weights.extend(kept[..count].iter().map(|lane| lane - bias));
         }
-        chunk.push_keys(batch, begin, loaded, &mut self.lanes);
+        match &mut chunk.keys {
+            Keys::Held { count: known, .. } => *known += count,
+            _ => chunk.push_keys(batch, begin, loaded, &mut self.lanes),
+        }
         chunk.push_addresses(begin, loaded, addresses);
+        if let Some(guessed) = collected.guessed.as_mut().filter(|_| is_held) {
+            let lanes = &mut self.lanes[..run.len];
+            match (mask, batch.keys().words()) {
+                (None, Some(words)) => {
+                    guessed.count(scratch.level(), &words[begin..begin + run.len]);
+                }
+                _ => {
+                    let keys = batch.keys();
+                    let bytes = keys.bytes_from(begin, 0);
+                    kernels::gather(scratch.level(), RAW, bytes, keys.stride(), lanes);
+                    let count = mask.map_or(run.len, |mask| kernels::compact(lanes, mask));
+                    guessed.count_lanes(scratch.level(), &lanes[..count]);
+                }
+            }
+        }
+        true
+    }
+
+    /// As `keep_run`, of a batch whose valid objects are all collected for their words: the columns are
+    /// read where they are, once.
+    fn keep_words(&mut self, batch: &ColumnBatch<'_>, addresses: Addresses<'_>) -> bool {
+        let Some((keys, values)) = batch.keys().words().zip(batch.values().words()) else {
+            return false;
+        };
+        let Some(bits) = bits_of(batch).filter(|_| !batch.is_empty()) else { return false };
+        let (Addresses::Stepped { first, step }, count) = (addresses, count_of(&bits)) else {
+            return false;
+        };
+        if count * HELD_SHARE < batch.len() || count < STEPPED_MIN {
+            return false;
+        }
+        let level = Level::new();
+        let (mut sum, mut extremes) = (0, (i64::MAX, i64::MIN));
+        let mut some = [[0; 8]; RUN];
+        for_each_piece(values, &bits, &mut some, |values| {
+            let (of_piece, span) = kernels::span_of_words(level, values, extremes);
+            sum += of_piece;
+            extremes = span;
+        });
+        let (least, greatest) = self.by.safe;
+        let is_safe = least <= extremes.0.into() && greatest >= extremes.1.into();
+        if self.by.action == Action::Add && !is_safe {
+            return false;
+        }
+        let collected = &mut self.collected;
+        collected.tally.selected += count as u64;
+        collected.tally.matched += count as u64;
+        collected.before.push_ints(count as u64, sum);
+        let chunk = collected.room(size_of::<u64>(), count, addresses, true);
+        if let (Keys::Held { count: known, .. }, AddressColumn::Runs(runs)) =
+            (&mut chunk.keys, &mut chunk.addresses)
+        {
+            *known += count;
+            runs.push(RecordRun { first, step, bits });
+        }
+        if let Some(guessed) = &mut collected.guessed {
+            for_each_piece(keys, &bits, &mut some, |keys| guessed.count(level, keys));
+        }
         true
     }
 
@@ -345,6 +445,61 @@ fn in_steps<'a>(addresses: Addresses<'a>) -> Addresses<'a> {
     if all { Addresses::Stepped { first: *first, step } } else { addresses }
 }
 
+/// Which objects of a batch of one run are valid; none if words say it, or there are more.
+fn bits_of(batch: &ColumnBatch<'_>) -> Option<[u64; RUN / 64]> {
+    let len = batch.len();
+    let mut bits = [0; RUN / 64];
+    match batch.validity() {
+        _ if len > RUN => return None,
+        Validity::All => bits.fill(u64::MAX),
+        Validity::Bits(valid) => {
+            bits.iter_mut().zip(valid).for_each(|(bits, valid)| *bits = *valid);
+        }
+        Validity::Word { .. } => return None,
+    }
+    for (at, bits) in bits.iter_mut().enumerate() {
+        let count = len.saturating_sub(64 * at).min(64);
+        *bits &= u64::MAX.checked_shr(64 - count as u32).unwrap_or(0);
+    }
+    Some(bits)
+}
+
+fn count_of(bits: &[u64]) -> usize {
+    bits.iter().map(|bits| bits.count_ones() as usize).sum()
+}
+
+/// Calls `visit` with the words whose bit is set: those of full words of bits where they lie, others
+/// gathered in `some`.
+fn for_each_piece(
+    words: &[[u8; 8]],
+    bits: &[u64],
+    some: &mut [[u8; 8]; RUN],
+    mut visit: impl FnMut(&[[u8; 8]]),
+) {
+    let (mut begin, mut count) = (0, 0);
+    for (at, (words_of, &bits)) in words.chunks(64).zip(bits).enumerate() {
+        if bits == u64::MAX {
+            continue;
+        }
+        if begin < 64 * at {
+            visit(&words[begin..64 * at]);
+        }
+        begin = 64 * at + words_of.len();
+        let mut rest = bits;
+        while rest != 0 {
+            some[count] = words_of[rest.trailing_zeros() as usize];
+            rest &= rest - 1;
+            count += 1;
+        }
+    }
+    if begin < words.len() {
+        visit(&words[begin..]);
+    }
+    if count > 0 {
+        visit(&some[..count]);
+    }
+}
+
 fn weight(read: std::result::Result<Option<Value<'_>>, Why>) -> std::result::Result<u64, Why> {
     match read?.map(Value::canonical) {
         Some(Value::Int(weight)) => u64::try_from(weight).map_err(|_| Why::NoWeight),
@@ -380,10 +535,17 @@ impl Collected {
     }
 
     /// A chunk that has room for so many objects with keys so wide.
-    fn room(&mut self, key_width: usize, count: usize, addresses: Addresses<'_>) -> &mut Chunk {
+    fn room(
+        &mut self,
+        key_width: usize,
+        count: usize,
+        addresses: Addresses<'_>,
+        is_held: bool,
+    ) -> &mut Chunk {
         let is_stepped = matches!(addresses, Addresses::Stepped { .. });
         let fits = self.chunks.last().is_some_and(|chunk| {
             chunk.keys.has_room(key_width, count)
+                && matches!(chunk.keys, Keys::Held { .. }) == is_held
                 && match (&chunk.addresses, addresses) {
                     (AddressColumn::None, Addresses::None) => true,
                     (AddressColumn::None, _) | (_, Addresses::None) => false,
@@ -400,6 +562,9 @@ impl Collected {
                 Addresses::Each(_) | Addresses::Stepped { .. } => AddressColumn::Each(Vec::new()),
             };
             let mut chunk = Chunk::new(key_width, column);
+            if is_held {
+                chunk.keys = Keys::Held { count: 0, read: OnceLock::new() };
+            }
             // Where there are several, each is filled.
             if let (Some(last), Keys::Words(words)) = (self.chunks.last(), &mut chunk.keys)
                 && last.keys.len() + count > CHUNK
@@ -475,7 +640,7 @@ impl Chunk {
                         }
                     }
                 }
-                runs.push(AddressRun { first: first.word(), step, bits });
+                runs.push(RecordRun { first, step, bits });
             }
         }
     }
@@ -484,4 +649,7 @@ impl Chunk {
 /// Keys of 8 bytes as they lie there.
 const RAW: Number = Number::new(Form::Unsigned, 8, Order::Little).expect("a number of 8 bytes");
 /// Of how many objects a run's bits take less than a address for each.
-const STEPPED_MIN: usize = 1 + size_of::<AddressRun>() / size_of::<u64>();
+const STEPPED_MIN: usize = 1 + size_of::<RecordRun>() / size_of::<u64>();
+/// Where fewer than one in so many records of a run are collected, their keys are kept: to read them
+/// in the records would be to read most lines of the others too.
+const HELD_SHARE: usize = 4;

@@ -133,6 +133,11 @@ impl Disaggregator {
         self.target.is_word()
     }
 
+    /// Whether an object's part depends on its key alone, and on how many objects there are.
+    pub fn has_equal_parts(&self) -> bool {
+        matches!(self.weight, Weight::Equal)
+    }
+
     /// Gives an object its part, in place. It may be called inside an engine's update of the object,
     /// several times if that has to be begun anew, each time with the bytes as they were. It changes
     /// all or nothing.

@@ -60,7 +60,7 @@ pub struct Pending {
 const ENVELOPE: Envelope =
     Envelope { magic: *b"SWagPend", version: 1, what: "the rest of a disaggregation" };
 
-impl Shares {
+impl Shares<'_> {
     /// What is not recorded yet. It is the whole when nothing is.
     ///
     /// # Errors
@@ -68,8 +68,9 @@ impl Shares {
     pub fn pending(&self, progress: &DisaggregationProgress) -> Result<Pending> {
         let mut recorded = self.carried.clone();
         recorded.merge(progress.recorded());
-        let rest =
-            (0..self.batch_count()).flat_map(|at| self.batch(at).shares().skip(progress.done(at)));
+        let is_left = |at: &usize| progress.done(*at) < self.chunks[*at].keys.len();
+        let left = (0..self.batch_count()).filter(is_left);
+        let rest = left.flat_map(|at| self.batch(at).shares().skip(progress.done(at)));
         let mut rest: Vec<_> = rest.map(|share| (share.key, share.part)).collect();
         rest.sort_unstable_by_key(|&(key, _)| key);
         if let Some(pair) = rest.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -103,7 +104,7 @@ impl Disaggregator {
     ///
     /// # Errors
     /// [`QueryError::OtherDisaggregation`](crate::QueryError::OtherDisaggregation).
-    pub fn resume(&self, pending: Pending) -> Result<Shares> {
+    pub fn resume(&self, pending: Pending) -> Result<Shares<'static>> {
         pending.into_shares(self)
     }
 }
@@ -216,13 +217,14 @@ impl Pending {
         Ok(())
     }
 
-    pub(super) fn into_shares(self, by: &Disaggregator) -> Result<Shares> {
+    pub(super) fn into_shares(self, by: &Disaggregator) -> Result<Shares<'static>> {
         by.check_own(self.fingerprint)?;
         Ok(Shares {
             fingerprint: self.fingerprint,
             total: self.total,
             action: by.action(),
             chunks: self.chunks,
+            held: None,
             parts: Parts::Each(self.parts),
             tally: self.tally,
             before: self.before,

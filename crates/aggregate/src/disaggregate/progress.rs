@@ -122,13 +122,22 @@ impl DisaggregationProgress {
     /// # Panics
     /// If there is no such batch.
     pub fn record_words(&mut self, batch: usize, before: &[i64], given: i128) {
-        let (count, before) = (before.len(), kernels::sum_signed(Level::new(), before));
+        let sum = kernels::sum_signed(Level::new(), before);
+        self.record_sums(batch, before.len() as u64, sum, given);
+    }
+
+    /// Records the next shares of a batch at once: `count` objects have their parts. The sum of what
+    /// their fields held is `before`, that of the parts `given`.
+    ///
+    /// # Panics
+    /// If there is no such batch.
+    pub fn record_sums(&mut self, batch: usize, count: u64, before: i128, given: i128) {
         self.done[batch] += count as u32;
         let recorded = &mut self.recorded;
-        recorded.changed += count as u64;
+        recorded.changed += count;
         recorded.given += given;
-        recorded.before.push_ints(count as u64, before);
-        recorded.after.push_ints(count as u64, given);
+        recorded.before.push_ints(count, before);
+        recorded.after.push_ints(count, given);
         if self.action == Action::Add {
             recorded.after.push_ints(0, before);
         }
@@ -168,7 +177,7 @@ fn add(sum: &mut Sum, amount: Amount) {
     }
 }
 
-impl Shares {
+impl Shares<'_> {
     /// Nothing is applied yet.
     pub fn progress(&self) -> DisaggregationProgress {
         DisaggregationProgress::new(self.action, self.chunks.len())

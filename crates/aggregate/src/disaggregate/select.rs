@@ -4,8 +4,10 @@
 //! by selection, not by sorting.
 
 use fearless_simd::Level;
+use sapwood_engine::HeldKeys;
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, Keys};
+use super::disaggregator::Disaggregator;
 use crate::columns::kernels;
 use crate::plan::membership::first_word_from;
 
@@ -51,6 +53,7 @@ pub(super) enum WordBound {
 /// comes twice, so that nothing parts one from the other.
 pub(super) fn least_keys<'k, I: Iterator<Item = &'k [u8]>>(
     chunks: &[Chunk],
+    held: Option<&dyn HeldKeys>,
     keys: impl Fn() -> I,
     count: usize,
     rank: usize,
@@ -61,14 +64,107 @@ pub(super) fn least_keys<'k, I: Iterator<Item = &'k [u8]>>(
     if rank >= count {
         return Ok(Bound::All);
     }
-    let words: Option<Vec<&[[u8; 8]]>> = chunks.iter().map(|chunk| chunk.keys.words()).collect();
-    if let Some(words) = words.filter(|words| !words.is_empty()) {
-        let bound = |word: u64| word.to_be_bytes().into();
-        return least_words(&words, count, rank).map(bound).map(Bound::Below).map_err(bound);
+    let is_of_words = |chunk: &Chunk| matches!(chunk.keys, Keys::Words(_) | Keys::Held { .. });
+    if !chunks.is_empty() && chunks.iter().all(is_of_words) {
+        return bound_of(WordChunks { chunks, held }.least(count, rank));
     }
     let mut order: Vec<&[u8]> = keys().collect();
     let bound = nth(&mut order, rank);
     bound.map(|key| Bound::Below(key.into())).map_err(|key| key.into())
+}
+
+fn bound_of(found: Result<u64, u64>) -> Result<Bound, Box<[u8]>> {
+    let bound = |word: u64| word.to_be_bytes().into();
+    found.map(bound).map(Bound::Below).map_err(bound)
+}
+
+/// A guess between which two keys of 8 bytes those end that get a unit more: where objects are
+/// collected, it is counted how many lie below, and what lies between is gathered. So no key is read
+/// again if it turns out right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Guess {
+    begin: u64,
+    last: u64,
+}
+
+impl Disaggregator {
+    /// Guesses from how many objects there will be, and from the keys of some of them. None if no
+    /// object gets more than others, or too few keys are known.
+    pub fn guess(&self, count: u64, sample: &[[u8; 8]]) -> Option<Guess> {
+        let is_whole = self.selection().is_everything() && self.query.test.is_none();
+        if !self.has_equal_parts() || !is_whole || sample.len() < SAMPLE_MIN || count == 0 {
+            return None;
+        }
+        let rank = self.total().unsigned_abs() % u128::from(count);
+        let mut words: Vec<u64> = sample.iter().map(|key| u64::from_be_bytes(*key)).collect();
+        (rank > 0).then(|| Guess::of(&mut words, count as usize, rank as usize))
+    }
+}
+
+impl Guess {
+    /// From a sample.
+    fn of(sample: &mut [u64], count: usize, rank: usize) -> Guess {
+        let guess = (rank as u128 * sample.len() as u128 / count as u128) as usize;
+        let margin = margin(sample.len());
+        let begin = guess.checked_sub(margin).map_or(0, |at| *sample.select_nth_unstable(at).1);
+        let last = guess + margin;
+        let last = match last < sample.len() {
+            true => *sample.select_nth_unstable(last).1,
+            false => u64::MAX,
+        };
+        Guess { begin, last }
+    }
+}
+
+/// What a guess came to.
+#[derive(Debug, Clone)]
+pub(super) struct Guessed {
+    guess: Guess,
+    /// Objects that it was counted for.
+    objects: u64,
+    below: u64,
+    between: Vec<u64>,
+}
+
+impl Guessed {
+    pub(super) fn new(guess: Guess) -> Guessed {
+        Guessed { guess, objects: 0, below: 0, between: Vec::new() }
+    }
+
+    /// Counts keys.
+    pub(super) fn count(&mut self, level: Level, keys: &[[u8; 8]]) {
+        let Guess { begin, last } = self.guess;
+        self.objects += keys.len() as u64;
+        self.below += kernels::part_words(level, keys, begin, last, &mut self.between);
+    }
+
+    /// Counts keys that are lanes, as they lie in memory.
+    pub(super) fn count_lanes(&mut self, level: Level, lanes: &[u64]) {
+        let mut words = [[0; 8]; 64];
+        for lanes in lanes.chunks(words.len()) {
+            for (word, lane) in words.iter_mut().zip(lanes) {
+                *word = lane.to_le_bytes();
+            }
+            self.count(level, &words[..lanes.len()]);
+        }
+    }
+
+    /// Both, of other objects. Of another guess it stays as it is, and does not count all.
+    pub(super) fn merge(&mut self, other: Guessed) {
+        if self.guess == other.guess {
+            self.objects += other.objects;
+            self.below += other.below;
+            self.between.extend(other.between);
+        }
+    }
+
+    /// What parts the `rank` least of `count` keys from the others, if it counted all of them and was
+    /// right. An error is a key that comes twice.
+    pub(super) fn least(mut self, count: u64, rank: u64) -> Option<Result<Bound, Box<[u8]>>> {
+        let rank = rank.checked_sub(self.below).filter(|_| self.objects == count)? as usize;
+        let is_between = rank < self.between.len();
+        is_between.then(|| bound_of(nth(&mut self.between, rank)))
+    }
 }
 
 /// The key with `rank` others below it; an error if one of them is not below it but the same.
@@ -79,65 +175,87 @@ fn nth<K: Copy + Ord>(keys: &mut [K], rank: usize) -> Result<K, K> {
 
 /// Keys that are looked at to guess where the bound lies.
 const SAMPLE: usize = 16_384;
-/// Keys of the sample to both sides of the guess that the bound lies between: four standard errors,
+/// From fewer nothing is guessed: most keys would lie between.
+const SAMPLE_MIN: usize = 4_096;
+/// Keys of a sample to both sides of the guess that the bound lies between: four standard errors,
 /// which are at most half the root of the sample.
-const MARGIN: usize = 4 * 64;
-
-/// The key, as a number, that has `rank` of `count` below it.
-///
-/// A sample says between which two keys it lies, almost surely; then one pass counts what is below
-/// and gathers what is between. If it lies elsewhere, because the order of the keys fools the sample,
-/// all are gathered.
-fn least_words(chunks: &[&[[u8; 8]]], count: usize, rank: usize) -> Result<u64, u64> {
-    let number = |key: &[u8; 8]| u64::from_be_bytes(*key);
-    let all = || chunks.iter().flat_map(|keys| keys.iter().map(number));
-    if count > 4 * SAMPLE {
-        let mut sample = sample(chunks, count);
-        sample.sort_unstable();
-        let guess = (rank as u128 * sample.len() as u128 / count as u128) as usize;
-        let begin = guess.checked_sub(MARGIN).map_or(0, |at| sample[at]);
-        let last = sample.get(guess + MARGIN).map_or(u64::MAX, |&key| key);
-        let (below, mut between) = part(chunks, begin, last);
-        if let Some(rank) = rank.checked_sub(below)
-            && rank < between.len()
-        {
-            return nth(&mut between, rank);
-        }
-    }
-    let mut order: Vec<u64> = all().collect();
-    nth(&mut order, rank)
+fn margin(sample: usize) -> usize {
+    2 * sample.isqrt() + 1
 }
 
-/// Keys from everywhere: of each of so many equal parts of them one, which one of them is mixed from
-/// its number, so that keys in any regular order do not fool it.
-fn sample(chunks: &[&[[u8; 8]]], count: usize) -> Vec<u64> {
-    let part = (count / SAMPLE) as u64;
-    let place = |at: u64| at * part + (at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % part;
-    let mut places = (0..SAMPLE as u64).map(|at| place(at) as usize).peekable();
-    let mut sample = Vec::with_capacity(SAMPLE);
-    let mut begin = 0;
-    for keys in chunks {
-        while let Some(place) = places.next_if(|&place| place - begin < keys.len()) {
-            sample.push(u64::from_be_bytes(keys[place - begin]));
-        }
-        begin += keys.len();
-    }
-    sample
+/// Keys of 8 bytes, in chunks or in the records that hold them.
+#[derive(Clone, Copy)]
+struct WordChunks<'a> {
+    chunks: &'a [Chunk],
+    held: Option<&'a dyn HeldKeys>,
 }
 
-/// How many keys lie below `begin`, and those from there to `last`.
-fn part(chunks: &[&[[u8; 8]]], begin: u64, last: u64) -> (usize, Vec<u64>) {
-    let level = Level::new();
-    let mut between = Vec::new();
-    let parted =
-        chunks.iter().map(|keys| kernels::part_words(level, keys, begin, last, &mut between));
-    (parted.sum::<u64>() as usize, between)
+impl WordChunks<'_> {
+    /// The key, as a number, that has `rank` of `count` below it.
+    ///
+    /// A sample says between which two keys it lies, almost surely; then one pass counts what is below
+    /// and gathers what is between. If it lies elsewhere, because the order of the keys fools the
+    /// sample, all are gathered.
+    fn least(self, count: usize, rank: usize) -> Result<u64, u64> {
+        if count > 4 * SAMPLE {
+            let mut sample = self.sample(count);
+            let mut guessed = Guessed::new(Guess::of(&mut sample, count, rank));
+            let level = Level::new();
+            self.each(|keys| guessed.count(level, keys));
+            if let Some(rank) = rank.checked_sub(guessed.below as usize)
+                && rank < guessed.between.len()
+            {
+                return nth(&mut guessed.between, rank);
+            }
+        }
+        let mut order = Vec::with_capacity(count);
+        self.each(|keys| order.extend(keys.iter().map(|key| u64::from_be_bytes(*key))));
+        nth(&mut order, rank)
+    }
+
+    /// Calls `visit` with the keys of each chunk.
+    fn each(self, mut visit: impl FnMut(&[[u8; 8]])) {
+        let mut read = Vec::new();
+        for chunk in self.chunks {
+            match chunk.keys.words() {
+                Some(words) => visit(words),
+                None => {
+                    chunk.read_held(self.held, &mut read);
+                    visit(&read);
+                }
+            }
+        }
+    }
+
+    /// Keys from everywhere: of each of so many equal parts of them one, which one of them is mixed
+    /// from its number, so that keys in any regular order do not fool it.
+    fn sample(self, count: usize) -> Vec<u64> {
+        let part = (count / SAMPLE) as u64;
+        let place = |at: u64| at * part + (at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % part;
+        let mut places = (0..SAMPLE as u64).map(|at| place(at) as usize).peekable();
+        let (mut sample, mut addresses) = (Vec::with_capacity(SAMPLE), Vec::new());
+        let mut begin = 0;
+        for chunk in self.chunks {
+            let len = chunk.keys.len();
+            while let Some(place) = places.next_if(|&place| place - begin < len) {
+                match chunk.keys.words() {
+                    Some(words) => sample.push(words[place - begin]),
+                    None => addresses.extend(chunk.addresses.nth(place - begin)),
+                }
+            }
+            begin += len;
+        }
+        if let Some(held) = self.held {
+            held.read_each(&addresses, &mut sample);
+        }
+        sample.iter().map(|key| u64::from_be_bytes(*key)).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disaggregate::chunk::CHUNK;
+    use crate::disaggregate::chunk::{AddressColumn, CHUNK};
 
     #[test]
     fn bounds_of_words_are_those_of_bytes() {
@@ -177,9 +295,15 @@ mod tests {
             let keys: Vec<[u8; 8]> = (0..count as u64).map(|at| order(at).to_be_bytes()).collect();
             let mut sorted: Vec<u64> = (0..count as u64).map(order).collect();
             sorted.sort_unstable();
-            let chunks: Vec<_> = keys.chunks(CHUNK).collect();
+            let chunk = |keys: &[[u8; 8]]| {
+                let mut chunk = Chunk::new(8, AddressColumn::None);
+                chunk.keys = Keys::Words(keys.to_vec());
+                chunk
+            };
+            let chunks: Vec<Chunk> = keys.chunks(CHUNK).map(chunk).collect();
+            let words = WordChunks { chunks: &chunks, held: None };
             for rank in [0, 1, 1000, count / 2, count - 2, count - 1] {
-                assert_eq!(least_words(&chunks, count, rank), Ok(sorted[rank]), "{rank}");
+                assert_eq!(words.least(count, rank), Ok(sorted[rank]), "{rank}");
             }
         }
     }

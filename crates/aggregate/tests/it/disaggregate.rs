@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use sapwood_aggregate::{
-    Action, Collected, Disaggregated, Disaggregation, Disaggregator, Mismatches, Outcome,
-    QueryError, Selection, ShareBatch, Shares, Value,
+    Action, Collected, Collector, Disaggregated, Disaggregation, Disaggregator, Mismatches,
+    Outcome, QueryError, Selection, ShareBatch, Shares, Value,
 };
-use sapwood_engine::{Addresses, Column, ColumnBatch, RecordAddress, Validity};
+use sapwood_engine::{
+    Addresses, Column, ColumnBatch, HeldKeys, RecordAddress, RecordRun, Validity,
+};
 
 /// Objects by key. A value is the field, a weight of 4 bytes, and a byte to filter by.
 type Objects = BTreeMap<Vec<u8>, (i128, u32, u8)>;
@@ -200,7 +202,7 @@ fn collect<'a>(
 /// Applies shares to a table, those of the batches from `begin` on and at most `limit` of them.
 fn apply(
     by: &Disaggregator,
-    shares: &Shares,
+    shares: &Shares<'_>,
     table: &mut BTreeMap<Vec<u8>, Vec<u8>>,
     limit: usize,
 ) -> sapwood_aggregate::DisaggregationProgress {
@@ -234,7 +236,7 @@ fn apply(
     progress
 }
 
-fn parts_of(shares: &Shares) -> BTreeMap<Vec<u8>, i128> {
+fn parts_of(shares: &Shares<'_>) -> BTreeMap<Vec<u8>, i128> {
     (0..shares.batch_count()).for_each(|at| check_columns(shares.batch(at)));
     let mut parts = BTreeMap::new();
     for share in (0..shares.batch_count()).flat_map(|at| shares.batch(at).shares()) {
@@ -440,7 +442,7 @@ proptest! {
             (Ok(left), Ok(right)) => {
                 prop_assert_eq!(left.tally(), right.tally());
                 prop_assert_eq!(left.sum_before(), right.sum_before());
-                let all = |shares: &Shares| {
+                let all = |shares: &Shares<'_>| {
                     (0..shares.batch_count()).for_each(|at| check_columns(shares.batch(at)));
                     let all = (0..shares.batch_count()).flat_map(|at| shares.batch(at).shares());
                     all.map(|share| (share.key.to_vec(), share.address, share.part)).collect::<Vec<_>>()
@@ -457,7 +459,7 @@ fn described(layout: &str, total: i128) -> Disaggregation {
 }
 
 /// Collects these values, with keys in their order, and computes the parts.
-fn shares(asked: &Disaggregation, values: &[&[u8]]) -> Result<Shares, QueryError> {
+fn shares(asked: &Disaggregation, values: &[&[u8]]) -> Result<Shares<'static>, QueryError> {
     let by = asked.compile()?;
     let mut collector = by.collector();
     for (at, value) in values.iter().enumerate() {
@@ -686,6 +688,94 @@ fn check_words(by: &Disaggregator) {
     assert_eq!(report.sum_before, Some(Value::Int(before)));
     let kept = if by.action() == Action::Add { before } else { 0 };
     assert_eq!(report.sum_after, Some(Value::Int(kept + 100_003)));
+}
+
+/// Keys of records at addresses by threes, of which each may be read.
+#[derive(Debug)]
+struct Records(Vec<[u8; 8]>);
+
+impl Records {
+    fn key(&self, address: RecordAddress) -> [u8; 8] {
+        self.0[(address.word() / 3) as usize]
+    }
+}
+
+impl HeldKeys for Records {
+    fn read_run(&self, run: &RecordRun, keys: &mut Vec<[u8; 8]>) {
+        keys.extend((0..run.len()).filter_map(|at| Some(self.key(run.address(at)?))));
+    }
+
+    fn read_each(&self, addresses: &[RecordAddress], keys: &mut Vec<[u8; 8]>) {
+        keys.extend(addresses.iter().map(|address| self.key(*address)));
+    }
+}
+
+/// Whether the keys are kept or read from records, and whatever was guessed of them, objects get the
+/// same parts, and the same is left.
+#[test]
+fn keys_that_records_hold_are_as_good_as_kept() {
+    const COUNT: usize = 90_000;
+    let mixed = |at: usize| (at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 7;
+    let keys: Vec<[u8; 8]> = (0..COUNT).map(|at| mixed(at).to_be_bytes()).collect();
+    let values: Vec<[u8; 8]> = (0..COUNT as i64).map(i64::to_le_bytes).collect();
+    let records = Records(keys.clone());
+    // Few of the last quarter are valid, most of what is before it.
+    let is_valid = |at: usize| if at < COUNT * 3 / 4 { at % 50 != 7 } else { at % 30 == 0 };
+    let count = (0..COUNT).filter(|at| is_valid(*at)).count();
+    let push = |collector: &mut Collector<'_>, first: usize| {
+        let rows = first..(first + 1_000).min(COUNT);
+        let mut bits = [0_u64; 16];
+        let valid = rows.clone().filter(|at| is_valid(*at)).map(|at| at - first);
+        valid.for_each(|at| bits[at / 64] |= 1 << (at % 64));
+        let [keys, values] = [&keys, &values].map(|words| Column::of_words(&words[rows.clone()]));
+        let batch = ColumnBatch::new(rows.len(), keys, values, Validity::Bits(&bits));
+        let first = RecordAddress::from_word(3 * first as u64);
+        let batch =
+            batch.expect("one length").with_addresses(Addresses::Stepped { first, step: 3 });
+        collector.push_batch(&batch.expect("by steps"));
+    };
+    for (total, threads) in [(10_000_019, 1), (-77_777, 2), (3, 3), (2 * count as i128, 1)] {
+        let by = described("n:i64le", total).adding().compile().expect("words");
+        let some: Vec<[u8; 8]> = keys.iter().copied().step_by(9).collect();
+        let wrong: Vec<[u8; 8]> = (0..9_000_u64).map(u64::to_be_bytes).collect();
+        let guesses = [
+            None,
+            by.guess(count as u64, &some),
+            by.guess(count as u64 - 1, &some),
+            by.guess(count as u64, &wrong),
+        ];
+        assert_eq!(guesses[1].is_some(), total % count as i128 != 0);
+        assert_eq!(by.guess(count as u64, &some[..20]), None, "too few say nothing");
+        let mut kept: Vec<_> = (0..threads).map(|_| by.collector()).collect();
+        for (at, first) in (0..COUNT).step_by(1_000).enumerate() {
+            push(&mut kept[at % threads], first);
+        }
+        let kept = kept.into_iter().map(Collector::into_collected);
+        let kept = by.shares(kept).expect("it fits");
+        for guess in guesses {
+            let mut held: Vec<_> = (0..threads).map(|_| by.collector_of_held(guess)).collect();
+            for (at, first) in (0..COUNT).step_by(1_000).enumerate() {
+                push(&mut held[at % threads], first);
+            }
+            let held = held.into_iter().map(Collector::into_collected);
+            let held = by.shares_of_held(held, &records).expect("it fits");
+            assert_eq!((held.tally(), held.sum_before()), (kept.tally(), kept.sum_before()));
+            let batches = (0..held.batch_count()).filter_map(|at| held.held_batch(at));
+            let mut of_runs = BTreeMap::new();
+            for batch in batches {
+                let mut keys = Vec::new();
+                batch.runs().iter().for_each(|run| records.read_run(run, &mut keys));
+                of_runs.extend(keys.iter().map(|key| (key.to_vec(), batch.parts.of(*key))));
+            }
+            assert!(of_runs.len() * 10 > count * 9 && of_runs.len() < count, "few are kept");
+            let parts = parts_of(&kept);
+            assert!(of_runs.iter().all(|(key, part)| parts.get(key) == Some(part)), "{total}");
+            assert_eq!(parts_of(&held), parts, "{total} {guess:?}");
+            let rest = held.pending(&held.progress()).expect("each came once");
+            let of_kept = kept.pending(&kept.progress()).expect("each came once");
+            assert_eq!(rest.encode(), of_kept.encode());
+        }
+    }
 }
 
 #[test]

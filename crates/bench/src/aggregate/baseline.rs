@@ -242,6 +242,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(ran, 2 * (1 + 4 + 5));
+        assert_eq!(ran, 2 * (1 + 4 + 6));
     }
 }

@@ -143,6 +143,8 @@ impl Way {
     pub(crate) fn answers(self, pick: Pick) -> bool {
         match (self.kind, self.executor) {
             (TableKind::Hash, Some(Executor::LookUp)) => pick != Pick::Everything,
+            // Of the whole table, a range is what a list is not.
+            (_, executor) if pick == Pick::EVERY_KEY => executor == Some(Executor::LookUp),
             // Ranges are scanned, or there is nothing to choose.
             (TableKind::Ordered, Some(Executor::LookUp) | None) => pick.is_list(),
             _ => true,

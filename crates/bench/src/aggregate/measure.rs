@@ -98,7 +98,7 @@ impl<R: Run, T: Contender<R>, F: Contender<R>> Contender<R> for Entrant<T, F> {
 pub(crate) fn measure(plan: &Plan, count: u32) -> Result<Figures, Error> {
     let objects = Arc::new(Objects::new(count));
     let picks: Result<Vec<_>, Error> =
-        Pick::ALL.into_iter().map(|pick| Ok(Arc::new(Picked::new(pick, &objects)?))).collect();
+        plan.picks(count).map(|pick| Ok(Arc::new(Picked::new(pick, &objects)?))).collect();
     let mut figures =
         Figures { objects: count, rates: Rates::default(), chosen: Vec::new(), bytes: Vec::new() };
     let mut stores = Vec::new();

@@ -1,4 +1,4 @@
-//! References: published rates and rates measured before. None of them runs here.
+//! References: published rates, quoted beside those of a run. None of them is a bar.
 
 use sapwood::aggregate::Executor;
 
@@ -28,15 +28,3 @@ pub(crate) fn ramcloud_disaggregate(executor: Executor) -> Option<f64> {
 
 /// The most objects a ms that it reached by reading them one at a time from a client.
 pub(crate) const RAMCLOUD_CLIENT: f64 = 206.0;
-
-/// A peer of today, and objects a ms: 1 million integers, all summed, one thread, on a machine of
-/// the class that the targets assume (2 cores of a shared EPYC).
-pub(crate) struct Peer {
-    pub(crate) name: &'static str,
-    pub(crate) rate: f64,
-}
-
-pub(crate) const PEERS: [Peer; 2] = [
-    Peer { name: "Tarantool's SQL sum", rate: 20_399.0 },
-    Peer { name: "the best of Redis and Valkey", rate: 2_341.0 },
-];

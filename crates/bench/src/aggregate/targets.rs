@@ -3,34 +3,59 @@
 use std::io::{self, Write};
 
 use super::TARGET_OBJECTS;
-use super::baseline::RECORDS;
+use super::baseline::{LOOK_UPS, RECORDS};
 use super::contenders::{
     LOG, LOOK_UP, ORDERED_LOOK_UP, ORDERED_PLANNER, ORDERED_RANGE, PLANNER, WALK, Way,
 };
 use super::measure::Figures;
-use super::references::PEERS;
 use super::workload::{Fraction, Pick, Workload};
 use crate::figures::{Rate, Ratio, Timed};
 use crate::report::{Targets, Verdicts};
 
-/// The log, all objects, of the plain loop over the same bytes.
-const LOG_OF_BASELINE: f64 = 0.6;
-/// Objects a ms on one thread, all of them or random keys.
-const LEAST: [(Way, Workload, f64); 5] = [
-    (LOG, Workload::Sum(Pick::Everything), 400_000.0),
-    (WALK, Workload::Sum(Pick::Everything), 80_000.0),
-    (LOOK_UP, Workload::Sum(Pick::List(Fraction::Tenth)), 25_000.0),
-    (LOG, Workload::Disaggregate(Pick::Everything), 200_000.0),
-    (LOOK_UP, Workload::Disaggregate(Pick::List(Fraction::Tenth)), 20_000.0),
+const ALL: Workload = Workload::Sum(Pick::Everything);
+/// Random keys.
+const TENTH: Workload = Workload::Sum(Pick::List(Fraction::Tenth));
+
+/// What a way reaches in a workload, of what a form of the baseline reaches in one: objects a ms on
+/// one thread. A range of an ordered table visits what is selected alone, so that it is compared with
+/// the loop over everything.
+const OF_BASELINE: [(Way, Workload, &str, Workload, f64); 11] = [
+    (LOG, ALL, RECORDS, ALL, 0.8),
+    (WALK, ALL, LOOK_UPS, TENTH, 5.0),
+    (LOOK_UP, TENTH, LOOK_UPS, TENTH, 0.8),
+    (LOG, DISAGGREGATED, RECORDS, DISAGGREGATED, 0.4),
+    (ORDERED_RANGE, range(Fraction::All), RECORDS, ALL, 0.1),
+    (ORDERED_RANGE, range(Fraction::Tenth), RECORDS, ALL, 0.1),
+    (ORDERED_RANGE, range(Fraction::TwoHundredth), RECORDS, ALL, 0.1),
+    (ORDERED_LOOK_UP, list(Fraction::All), LOOK_UPS, list(Fraction::All), 0.4),
+    (ORDERED_LOOK_UP, list(Fraction::Tenth), LOOK_UPS, list(Fraction::Tenth), 0.4),
+    (ORDERED_LOOK_UP, list(Fraction::TwoHundredth), LOOK_UPS, list(Fraction::TwoHundredth), 0.4),
+    (LOOK_UP, LISTED_DISAGGREGATED, LOOK_UPS, LISTED_DISAGGREGATED, 0.7),
 ];
+const DISAGGREGATED: Workload = Workload::Disaggregate(Pick::Everything);
+const LISTED_DISAGGREGATED: Workload = Workload::Disaggregate(Pick::List(Fraction::Tenth));
+
+const fn range(share: Fraction) -> Workload {
+    Workload::Sum(Pick::Range(share))
+}
+
+const fn list(share: Fraction) -> Workload {
+    Workload::Sum(Pick::List(share))
+}
+
 /// The workloads in which two threads must beat one.
-const ON_TWO_THREADS: [(Way, Workload); 6] = [
-    (LOG, Workload::Sum(Pick::Everything)),
-    (WALK, Workload::Sum(Pick::Everything)),
-    (LOOK_UP, Workload::Sum(Pick::List(Fraction::Tenth))),
-    (ORDERED_RANGE, Workload::Sum(Pick::Everything)),
-    (LOG, Workload::Disaggregate(Pick::Everything)),
-    (LOOK_UP, Workload::Disaggregate(Pick::List(Fraction::Tenth))),
+const ON_TWO_THREADS: [(Way, Workload); 11] = [
+    (LOG, ALL),
+    (WALK, ALL),
+    (LOOK_UP, TENTH),
+    (ORDERED_RANGE, range(Fraction::All)),
+    (ORDERED_RANGE, range(Fraction::Tenth)),
+    (ORDERED_RANGE, range(Fraction::TwoHundredth)),
+    (ORDERED_LOOK_UP, list(Fraction::All)),
+    (ORDERED_LOOK_UP, list(Fraction::Tenth)),
+    (ORDERED_LOOK_UP, list(Fraction::TwoHundredth)),
+    (LOG, DISAGGREGATED),
+    (LOOK_UP, LISTED_DISAGGREGATED),
 ];
 /// Two threads against one.
 const TWO_THREADS: f64 = 1.7;
@@ -38,7 +63,6 @@ const TWO_THREADS: f64 = 1.7;
 const OF_LOOK_UP: f64 = 1.0 / 1.3;
 /// The planner's choice takes at most 15 % longer than the best executor.
 const OF_BEST: f64 = 1.0 / 1.15;
-const AGAINST_PEERS: f64 = 10.0;
 
 /// Prints the targets that there are figures for.
 pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
@@ -48,16 +72,12 @@ pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
     };
     let mut targets = Targets::new(verdicts);
     let rate = |way: Way, pick, threads| figures.rates.rate(way.name, Workload::Sum(pick), threads);
-    if let Some(log) = rate(LOG, Pick::Everything, 1)
-        && let Some(baseline) = figures.rates.rate(RECORDS, log.workload, 1)
-    {
-        let ratio = Ratio::of(&log.rounds, &baseline.rounds);
-        targets.at_least("log, everything, of a plain loop", 1, LOG_OF_BASELINE, ratio);
-    }
-    for (way, workload, least) in LEAST {
-        if let Some(rate) = figures.rates.rate(way.name, workload, 1) {
-            let title = format!("{}, {}, of {least} objects/ms", way.name, workload.name());
-            targets.at_least(&title, 1, 1.0, Ratio::to(&rate.rounds, least * 1e3));
+    for (way, workload, form, of, least) in OF_BASELINE {
+        let baseline = figures.rates.rate(form, of, 1);
+        if let Some((ours, baseline)) = figures.rates.rate(way.name, workload, 1).zip(baseline) {
+            let beside = if workload == of { String::new() } else { format!(", {}", of.name()) };
+            let title = format!("{}, {}, of {form}{beside}", way.name, workload.name());
+            targets.at_least(&title, 1, least, Ratio::of(&ours.rounds, &baseline.rounds));
         }
     }
     for (way, workload) in ON_TWO_THREADS {
@@ -70,12 +90,6 @@ pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
     for threads in figures.rates.thread_counts() {
         for pick in Pick::ALL {
             planner(&mut targets, &|way| rate(way, pick, threads), pick, threads);
-        }
-    }
-    for peer in &PEERS {
-        if let Some(rate) = rate(PLANNER, Pick::Everything, 1) {
-            let title = format!("planner, everything, against {}", peer.name);
-            targets.at_least(&title, 1, AGAINST_PEERS, Ratio::to(&rate.rounds, peer.rate * 1e3));
         }
     }
     if targets.is_empty() {

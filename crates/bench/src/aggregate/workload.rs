@@ -18,9 +18,11 @@ pub(crate) const SUM: &str = "sum(amount)";
 /// The layout of an object's value.
 pub(crate) const LAYOUT: &str = "amount:i64le";
 
-/// About the bytes that lists of keys take for each object of a table: a tenth, and a
-/// two-hundredth, of a key on the heap.
-pub(crate) const BYTES_EXPECTED: u64 = 8;
+/// About the bytes that lists of keys take for each object of a table: of every key, a tenth, and a
+/// two-hundredth.
+pub(crate) const BYTES_EXPECTED: u64 = 40;
+/// The same without a list of every key.
+pub(crate) const BYTES_OF_PARTS: u64 = 8;
 
 /// The selected share of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,15 +62,19 @@ pub(crate) enum Pick {
 }
 
 impl Pick {
-    /// All of them. A list of every key is left out: it is longer than the table.
-    pub(crate) const ALL: [Pick; 6] = [
+    /// All of them.
+    pub(crate) const ALL: [Pick; 7] = [
         Pick::Everything,
         Pick::Range(Fraction::All),
+        Pick::EVERY_KEY,
         Pick::Range(Fraction::Tenth),
         Pick::List(Fraction::Tenth),
         Pick::Range(Fraction::TwoHundredth),
         Pick::List(Fraction::TwoHundredth),
     ];
+
+    /// A list of every key: longer than the table, so it is looked up alone.
+    pub(crate) const EVERY_KEY: Pick = Pick::List(Fraction::All);
 
     pub(crate) fn share(self) -> Fraction {
         match self {

@@ -31,17 +31,18 @@ fn a_smoke_run_prints_a_line_for_every_figure() {
     };
     let all = ["everything", "range of 100 %", "range of 10 %", "range of 0.5 %"];
     let lists = ["list of 10 %", "list of 0.5 %"];
+    let all_lists = ["list of 100 %", "list of 10 %", "list of 0.5 %"];
     for (engine, workloads) in [
-        ("sapwood-look-up", [&all[1..], &lists].concat()),
+        ("sapwood-look-up", [&all[1..], &all_lists].concat()),
         ("sapwood-walk", [&all[..], &lists].concat()),
         ("sapwood-log", [&all[..], &lists].concat()),
         ("sapwood-planner", [&all[..], &lists].concat()),
-        ("sapwood-ordered-look-up", lists.to_vec()),
+        ("sapwood-ordered-look-up", all_lists.to_vec()),
         ("sapwood-ordered-range", [&all[..], &lists].concat()),
         ("sapwood-ordered-planner", lists.to_vec()),
         ("floor-records", all.to_vec()),
         ("floor-column", vec!["everything"]),
-        ("floor-look-up", [&all[1..], &lists].concat()),
+        ("floor-look-up", [&all[1..], &all_lists].concat()),
     ] {
         for workload in workloads {
             // Two sizes, two thread counts.
@@ -86,25 +87,38 @@ fn a_smoke_run_prints_a_line_for_every_figure() {
 #[test]
 fn tables_name_ways_bars_and_the_command() {
     let flags = ["--objects", "5000", "--runs", "2", "--threads", "1"];
-    let chosen = ["--engines", "sapwood-look-up,sapwood-log,sapwood-planner,floor-records"];
+    let engines = "sapwood-look-up,sapwood-walk,sapwood-log,sapwood-planner,sapwood-ordered-range,\
+                   sapwood-ordered-look-up,floor-records,floor-look-up";
+    let chosen = ["--engines", engines];
     let printed = aggregate(&[&flags[..], &chosen].concat()).expect("it runs");
     for text in [
         "5000 objects of 8+8 B",
         "  hash table: ",
         "sapwood-planner: look-up",
-        "log, everything, of a plain loop",
-        "sapwood-look-up, list of 10 %, of 25000 objects/ms",
+        "  ordered table: ",
+        "sapwood-log, everything, of floor-records",
+        "sapwood-walk, everything, of floor-look-up, list of 10 %",
+        "sapwood-look-up, list of 10 %, of floor-look-up",
+        "sapwood-ordered-range, range of 100 %, of floor-records, everything",
+        "sapwood-ordered-range, range of 0.5 %, of floor-records, everything",
+        "sapwood-ordered-look-up, list of 100 %, of floor-look-up",
+        "sapwood-ordered-look-up, list of 0.5 %, of floor-look-up",
         "sapwood-planner, list of 10 %, of the best: sapwood-",
-        "planner, everything, against Tarantool's SQL sum",
         "Totals spread back over the selected objects",
-        "sapwood-look-up, disaggregate over list of 10 %, of 20000 objects/ms",
+        "sapwood-log, disaggregate over everything, of floor-records",
+        "sapwood-look-up, disaggregate over list of 10 %, of floor-look-up",
         "a writer beside",
         "pass --objects 10000000 to judge them",
         "Repeat with: ",
     ] {
         assert!(printed.contains(text), "{text} is missing in:\n{printed}");
     }
-    assert!(!printed.contains("ordered"), "nobody asked for it:\n{printed}");
+    let few = ["--engines", "sapwood-log,floor-records", "--part", "sums"];
+    let printed = aggregate(&[&flags[..], &few].concat()).expect("it runs");
+    assert!(!printed.contains("ordered"), "it was not asked for:\n{printed}");
+    for text in ["Tarantool", "of 25000 objects/ms", "of 400000 objects/ms"] {
+        assert!(!printed.contains(text), "a rate of another machine is a bar:\n{printed}");
+    }
 }
 
 #[test]

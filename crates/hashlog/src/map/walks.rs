@@ -7,6 +7,8 @@ use sapwood_engine::{Compute, Computed};
 use super::HashLog;
 use crate::error::{Error, Result};
 use crate::ops::by_layout;
+use crate::options::Layout;
+use crate::walks::hold::Hold;
 use crate::walks::snapshot::{Snapshot, Sweep, check_part};
 
 impl HashLog {
@@ -241,5 +243,61 @@ impl HashLog {
     /// [`Error::WouldBlock`] inside a closure.
     pub fn sweep(&self) -> Result<Sweep<'_>> {
         Ok(Sweep(Snapshot { moment: self.store.sweep()?, store: &self.store }))
+    }
+
+    /// As [`HashLog::sweep`], for records that are changed where they were met: they stay there as
+    /// long as it lives. `None` where records may go, in a directory; where changes are told; and
+    /// unless the layout is [`Layout::Fixed8`].
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    ///
+    /// use sapwood_hashlog::{Addresses, ChangeRun, HashLog, Layout, Options, RecordRun, ValueMut};
+    ///
+    /// struct AddOne;
+    /// impl ChangeRun for AddOne {
+    ///     fn becomes(&self, _key: [u8; 8], value: [u8; 8]) -> Option<[u8; 8]> {
+    ///         Some((u64::from_le_bytes(value) + 1).to_le_bytes())
+    ///     }
+    ///     fn met(&mut self, _at: usize, _key: [u8; 8], _before: [u8; 8]) {}
+    ///     fn by_key(&mut self, _at: usize, key: [u8; 8], value: Option<&mut ValueMut<'_>>) {
+    ///         if let Some(word) = value.and_then(|value| value.first_chunk_mut()) {
+    ///             *word = self.becomes(key, *word).unwrap_or(*word);
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let mut options = Options::default();
+    /// options.layout = Layout::Fixed8;
+    /// let log = HashLog::in_memory(options)?;
+    /// for key in 0..5_000_u64 {
+    ///     log.put(&key.to_le_bytes(), &2_u64.to_le_bytes())?;
+    /// }
+    /// let hold = log.hold()?.expect("a log in memory, of fixed records");
+    /// let mut runs = Vec::new();
+    /// let _all = hold.scan_part(0, 1, |batch| {
+    ///     if let Addresses::Stepped { first, step } = batch.addresses() {
+    ///         let mut run = RecordRun { first, step, bits: [0; 16] };
+    ///         for at in (0..batch.len()).filter(|at| batch.entry(*at).is_some()) {
+    ///             run.bits[at / 64] |= 1 << (at % 64);
+    ///         }
+    ///         runs.push(run);
+    ///     }
+    ///     ControlFlow::<()>::Continue(())
+    /// })?;
+    /// let changed = runs.iter().map(|run| hold.update_run(run, 0, &mut AddOne));
+    /// assert_eq!(changed.sum::<Result<usize, _>>()?, 5_000);
+    /// assert_eq!(log.get(&7_u64.to_le_bytes())?, Some(3_u64.to_le_bytes().to_vec()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] inside a closure.
+    pub fn hold(&self) -> Result<Option<Hold<'_>>> {
+        let stays = self.is_in_memory() && self.store.options.layout == Layout::Fixed8;
+        if !stays || self.told.is_some() {
+            return Ok(None);
+        }
+        Hold::new(self).map(Some)
     }
 }

@@ -200,7 +200,7 @@ impl Gathering<'_> {
 }
 
 /// Puts the entries that a scan visits into a batch, and hands it out when it is full.
-fn push_to<B>(
+pub(crate) fn push_to<B>(
     batch: &mut ColumnBuffer,
     columns: Columns,
     visit: &mut impl FnMut(&ColumnBatch<'_>) -> ControlFlow<B>,
@@ -212,7 +212,7 @@ fn push_to<B>(
     }
 }
 
-fn hand_out<B>(
+pub(crate) fn hand_out<B>(
     batch: &mut ColumnBuffer,
     columns: Columns,
     visit: &mut impl FnMut(&ColumnBatch<'_>) -> ControlFlow<B>,

@@ -11,6 +11,7 @@ mod durable;
 mod ending;
 mod faults;
 mod growth;
+mod hold;
 mod journal;
 mod kill;
 mod late;
