@@ -81,10 +81,9 @@ pub struct Options {
     /// Whether records read from the disk come back; default [`ColdReads::CopyToTail`].
     pub cold_reads: ColdReads,
     /// Bytes of memory, of the budget, for records that were lately read from the disk, where these stay
-    /// there ([`ColdReads::Stay`]); default `None`: an eighth of what the first buckets leave of the budget,
-    /// if that is 16 pages or more. 0: none. Raise it where much is read and little written; at a fourth
-    /// of the memory of pages it has most of what an even larger one would have.
-    pub read_cache: Option<u64>,
+    /// there ([`ColdReads::Stay`]); default 0: none. Pays where some keys are read more than others and little
+    /// is written: at a fourth of the memory of pages it has most of what an even larger one would have.
+    pub read_cache: u64,
     /// Checkpoints kept, the newest included; at least 1, default 2.
     pub checkpoints_kept: usize,
     /// When a log in a directory compacts itself; default [`Compaction::default`]. `None`: on
@@ -99,12 +98,6 @@ pub struct Options {
     pub pages: Pages,
 }
 
-/// The read cache takes this share of what the first buckets leave of a budget: up to a fourth of the
-/// memory of pages, once the index has grown.
-const READ_CACHE_SHARE: u64 = 8;
-/// That must be so many pages.
-const READ_CACHE_PAGES_MIN: u64 = 16;
-
 impl Default for Options {
     fn default() -> Self {
         Options {
@@ -114,7 +107,7 @@ impl Default for Options {
             mutable_share: 0.9,
             expected_entries: 0,
             cold_reads: ColdReads::default(),
-            read_cache: None,
+            read_cache: 0,
             checkpoints_kept: 2,
             compaction: Some(Compaction::default()),
             table_id: 0,
@@ -145,18 +138,8 @@ impl Options {
 
     /// Bytes that the read cache of a log in a directory takes of the budget.
     pub(crate) fn read_cache_bytes(&self) -> u64 {
-        let of_budget = |budget: u64| {
-            let left = budget.saturating_sub(Index::first_bytes(self.expected_entries));
-            match left / frame_bytes(self.page_bytes) {
-                pages if pages >= READ_CACHE_PAGES_MIN => left / READ_CACHE_SHARE,
-                // What it takes may cost a page.
-                _ => 0,
-            }
-        };
         match self.memory_budget {
-            Some(budget) if self.cold_reads == ColdReads::Stay => {
-                self.read_cache.unwrap_or_else(|| of_budget(budget))
-            }
+            Some(_) if self.cold_reads == ColdReads::Stay => self.read_cache,
             _ => 0,
         }
     }
@@ -164,7 +147,7 @@ impl Options {
     fn validate_budget(&self, entries: u64) -> Result<()> {
         let least = frame_bytes(self.page_bytes)
             .saturating_add(Index::first_bytes(entries))
-            .saturating_add(self.read_cache.unwrap_or(0));
+            .saturating_add(self.read_cache);
         if self.memory_budget.is_none_or(|bytes| bytes >= least) {
             return Ok(());
         }

@@ -27,7 +27,7 @@ pub struct HashTableOptions {
     pub(crate) mutable_share: f64,
     pub(crate) expected_entries: u64,
     pub(crate) cold_reads: ColdReads,
-    pub(crate) read_cache: Option<u64>,
+    pub(crate) read_cache: u64,
     pub(crate) checkpoints_kept: usize,
     pub(crate) compaction: Option<Compaction>,
     pub(crate) fields: Option<aggregate::Layout>,
@@ -141,7 +141,7 @@ impl HashTableOptions {
     ///
     /// Default: [`ColdReads::CopyToTail`], so that the next read finds it in memory. Choose
     /// [`ColdReads::Stay`] where reads seldom come back to the same keys, or must not lengthen the log:
-    /// copies cost log space. What stays is kept a while in the [read cache](Self::read_cache).
+    /// copies cost log space. What stays is kept a while in a [read cache](Self::read_cache), if there is one.
     ///
     /// ```
     /// # use sapwood::{ColdReads, Db, HashTableOptions, RecordLayout};
@@ -159,9 +159,9 @@ impl HashTableOptions {
     /// Bytes of memory, of the budget, for records that were lately read from the disk, where these stay
     /// there ([`ColdReads::Stay`]).
     ///
-    /// Default: an eighth of the budget, the index's first buckets left out, if these leave 16 pages or
-    /// more. 0 stands for none. Raise it where much is read and little written: at a fourth of the memory it
-    /// finds most of what an even larger one would. Of no use where reads are copied to the tail.
+    /// Default: 0, none. It pays where some keys are read more than others and little is written: at a fourth
+    /// of the memory it finds most of what an even larger one would. Where all keys are read alike it costs a
+    /// read a twentieth of processor time. Of no use where reads are copied to the tail.
     ///
     /// ```
     /// # use sapwood::{ColdReads, Db, HashTableOptions};
@@ -173,7 +173,7 @@ impl HashTableOptions {
     /// ```
     #[must_use]
     pub fn read_cache(mut self, bytes: u64) -> Self {
-        self.read_cache = Some(bytes);
+        self.read_cache = bytes;
         self
     }
 

@@ -22,8 +22,8 @@
 //! for less. Version 1 had no such line, and stands for its default. Fields are the text form of
 //! their layout, or `none`. Versions 1 and 2 had no such line, and stand for none.
 //!
-//! Version 4 has a line `read_cache BYTES` behind `cold_reads`. It is written for a table whose read cache has
-//! a size of its own, and version 3 for all others.
+//! Version 4 has a line `read_cache BYTES` behind `cold_reads`. It is written for a table that has a read
+//! cache, and version 3 for all others.
 //!
 //! Words and order are stored: do not change them without another version in the first line.
 
@@ -59,8 +59,8 @@ pub(crate) fn encode(options: &HashTableOptions) -> String {
     let compaction = options.compaction.map_or_else(|| "off".to_owned(), compaction_words);
     let fields = options.fields.as_ref().map_or_else(|| "none".to_owned(), Layout::to_string);
     let (magic, read_cache) = match options.read_cache {
-        None => (MAGIC, String::new()),
-        Some(bytes) => (MAGIC_4, format!("read_cache {bytes}\n")),
+        0 => (MAGIC, String::new()),
+        bytes => (MAGIC_4, format!("read_cache {bytes}\n")),
     };
     let mut text = format!(
         "{magic}\nengine hash\nlayout {}\npage_bytes {}\nmemory_budget {budget}\n\
@@ -112,8 +112,8 @@ pub(crate) fn decode(block: &[u8]) -> Result<HashTableOptions, Unreadable> {
         expected_entries: lines.number("expected_entries")?,
         cold_reads: lines.value("cold_reads", |word| named(&COLD_READS, word))?,
         read_cache: match version {
-            4 => Some(lines.number("read_cache")?),
-            _ => None,
+            4 => lines.number("read_cache")?,
+            _ => 0,
         },
         checkpoints_kept: lines.number("checkpoints_kept")?,
         compaction: match version {

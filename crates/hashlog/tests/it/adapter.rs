@@ -25,7 +25,7 @@ pub(crate) struct Configuration {
     pub(crate) cold_reads: ColdReads,
     pub(crate) mutable_share: f64,
     /// `None`: none, since these budgets are small.
-    pub(crate) read_cache: Option<u64>,
+    pub(crate) read_cache: u64,
     /// It compacts itself, however short it is, as soon as a tenth is garbage.
     pub(crate) keeps_short: bool,
     /// A journal hears its changes.
@@ -39,7 +39,7 @@ pub(crate) const NASTIEST: Configuration = Configuration {
     memory_budget: None,
     cold_reads: ColdReads::CopyToTail,
     mutable_share: 0.9,
-    read_cache: None,
+    read_cache: 0,
     keeps_short: false,
     is_told: false,
 };
@@ -82,7 +82,7 @@ pub(crate) const ON_DISK: [Configuration; 5] = [
 
 /// With a cache of a few records that were read.
 pub(crate) const CACHED: Configuration =
-    Configuration { cold_reads: ColdReads::Stay, read_cache: Some(6 << 10), ..COLDEST };
+    Configuration { cold_reads: ColdReads::Stay, read_cache: 6 << 10, ..COLDEST };
 
 /// On disk, and compacting themselves all the time, the nastiest first.
 pub(crate) const KEPT_SHORT: [Configuration; 4] = [

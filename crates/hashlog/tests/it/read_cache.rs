@@ -16,7 +16,7 @@ const KEYS: u64 = 4_000;
 
 /// With room for some hundred records.
 const ROOMY: Configuration =
-    Configuration { memory_budget: Some(128 << 10), read_cache: Some(32 << 10), ..CACHED };
+    Configuration { memory_budget: Some(128 << 10), read_cache: 32 << 10, ..CACHED };
 
 /// Each layout.
 fn each_kind(check: impl Fn(Configuration)) {
@@ -101,7 +101,7 @@ fn it_is_within_the_budget_and_has_nothing_before_there_are_cold_records() {
 fn without_one_each_read_goes_to_the_disk_again() {
     each_kind(|configuration| {
         let copies = Configuration { cold_reads: ColdReads::CopyToTail, ..configuration };
-        for configuration in [Configuration { read_cache: Some(0), ..configuration }, copies] {
+        for configuration in [Configuration { read_cache: 0, ..configuration }, copies] {
             let log = filled(configuration);
             read(&log, 0..50, false);
             let first = log.stats();
@@ -128,17 +128,13 @@ fn its_size_is_an_option() {
         let stats = log.stats();
         (stats.head > stats.begin, stats.read_cache_bytes)
     };
-    let buckets = 2 * 64;
-    let share = ((1 << 20) - buckets) / 8;
-    assert_eq!(cached(options(Some(1 << 20), 4 << 10, None)), (true, share));
-    assert_eq!(cached(options(Some(1 << 20), 4 << 10, Some(100_000))), (true, 100_000));
-    assert_eq!(cached(options(Some(1 << 20), 4 << 10, Some(0))), (true, 0));
-    // Of 16 pages it would cost one.
-    assert_eq!(cached(options(Some(1 << 20), 64 << 10, None)), (true, 0));
-    assert_eq!(cached(options(None, 4 << 10, Some(100_000))), (false, 0));
+    assert_eq!(Options::default().read_cache, 0);
+    assert_eq!(cached(options(Some(1 << 20), 4 << 10, 100_000)), (true, 100_000));
+    assert_eq!(cached(options(Some(1 << 20), 4 << 10, 0)), (true, 0));
+    assert_eq!(cached(options(None, 4 << 10, 100_000)), (false, 0));
     let refused = HashLog::open(
         Arc::new(SimDisk::new()),
-        options(Some(1 << 20), 64 << 10, Some((1 << 20) - (64 << 10))),
+        options(Some(1 << 20), 64 << 10, (1 << 20) - (64 << 10)),
     );
     let error = refused.expect_err("no page fits beside it");
     assert!(matches!(&error, Error::Options(why) if why.contains("read_cache")), "{error}");
@@ -148,7 +144,7 @@ fn its_size_is_an_option() {
 #[test]
 fn what_is_changed_removed_compacted_and_reopened_is_read_as_it_is() {
     for configuration in [
-        Configuration { memory_budget: Some(64 << 10), read_cache: Some(16 << 10), ..ROOMY },
+        Configuration { memory_budget: Some(64 << 10), read_cache: 16 << 10, ..ROOMY },
         Configuration { layout: Layout::Fixed8, memory_budget: Some(64 << 10), ..CACHED },
         CACHED,
     ] {
