@@ -720,7 +720,8 @@ fn keys_that_records_hold_are_as_good_as_kept() {
     let values: Vec<[u8; 8]> = (0..COUNT as i64).map(i64::to_le_bytes).collect();
     let records = Records(keys.clone());
     // Few of the last quarter are valid, most of what is before it.
-    let is_valid = |at: usize| if at < COUNT * 3 / 4 { at % 50 != 7 } else { at.is_multiple_of(30) };
+    let is_valid =
+        |at: usize| if at < COUNT * 3 / 4 { at % 50 != 7 } else { at.is_multiple_of(30) };
     let count = (0..COUNT).filter(|at| is_valid(*at)).count();
     let push = |collector: &mut Collector<'_>, first: usize| {
         let rows = first..(first + 1_000).min(COUNT);
