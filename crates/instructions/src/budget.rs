@@ -21,24 +21,24 @@ const fn budget(release: f64, dev: f64) -> Budget {
 /// In the order of `NAMES`, where slots of a bucket are compared by SSE2.
 const BUDGETS: [Budget; NAMES.len()] = [
     budget(18.0, 18.0),
-    budget(148.0, 196.0),
-    budget(184.0, 299.0),
-    budget(187.0, 310.0),
-    budget(186.0, 351.0),
-    budget(139.0, 184.0),
-    budget(151.0, 228.0),
-    budget(154.0, 241.0),
-    budget(250.0, 330.0),
-    budget(264.0, 366.0),
-    budget(268.0, 365.0),
-    budget(236.0, 314.0),
-    budget(247.0, 348.0),
-    budget(250.0, 351.0),
+    budget(140.0, 196.0),
+    budget(176.0, 299.0),
+    budget(179.0, 310.0),
+    budget(178.0, 351.0),
+    budget(131.0, 184.0),
+    budget(143.0, 228.0),
+    budget(146.0, 241.0),
+    budget(242.0, 330.0),
+    budget(256.0, 366.0),
+    budget(260.0, 365.0),
+    budget(228.0, 314.0),
+    budget(239.0, 348.0),
+    budget(242.0, 351.0),
     budget(552.0, 909.0),
 ];
 
-/// Instructions fewer where AVX-512 compares them: a look is 17 then, and 45 by SSE2, in optimised code.
-const WIDE: f64 = 28.0;
+/// Instructions fewer where AVX-512 compares them: a look is 17 then, and 37 by SSE2 with BMI2, in optimised code.
+const WIDE: f64 = 20.0;
 
 /// Whether the processor has what the engine's look wants.
 fn is_wide() -> bool {

@@ -160,6 +160,23 @@ impl BucketScan {
     }
 }
 
+/// `IndexShape::number_and_depth`, and the hash's bits from the depth up. BZHI takes the lowest byte, SHRX the lowest 6
+/// bits.
+#[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+macro_rules! number_and_tag {
+    () => {
+        concat!(
+            "mov {tag}, {depth}\n",
+            "shr {tag}, 8\n",
+            "bzhi {number}, {hash}, {depth}\n",
+            "cmp {number}, {tag}\n",
+            "adc {depth}, 0\n",
+            "bzhi {number}, {hash}, {depth}\n",
+            "shrx {tag}, {hash}, {depth}",
+        )
+    };
+}
+
 /// The bucket of a hash, and the hash's bits from the bucket's depth up.
 ///
 /// # Safety
@@ -171,14 +188,7 @@ unsafe fn number_and_tag(shape: IndexShape, hash: u64) -> (u64, u64) {
     // SAFETY: these are registers alone.
     unsafe {
         std::arch::asm!(
-            // As in `look_wide`.
-            "mov {tag}, {depth}",
-            "shr {tag}, 8",
-            "bzhi {number}, {hash}, {depth}",
-            "cmp {number}, {tag}",
-            "adc {depth}, 0",
-            "bzhi {number}, {hash}, {depth}",
-            "shrx {tag}, {hash}, {depth}",
+            number_and_tag!(),
             hash = in(reg) hash,
             depth = inout(reg) shape.0 => _,
             number = out(reg) number,
@@ -201,15 +211,8 @@ unsafe fn look_wide(buckets: *const Bucket, shape: IndexShape, hash: u64) -> Add
     // SAFETY: as in `matches_wide`. On x86-64 every load is an acquire.
     unsafe {
         std::arch::asm!(
-            // `IndexShape::number_and_depth`. BZHI takes the lowest byte, SHRX the lowest 6 bits.
-            "mov {tag}, {depth}",
-            "shr {tag}, 8",
-            "bzhi {number}, {hash}, {depth}",
-            "cmp {number}, {tag}",
-            "adc {depth}, 0",
-            "bzhi {number}, {hash}, {depth}",
-            // The tag, where it is in a slot.
-            "shrx {tag}, {hash}, {depth}",
+            number_and_tag!(),
+            // Where it is in a slot.
             "pdep {tag}, {tag}, qword ptr [rip + {tag_mask}]",
             "vpbroadcastq zmm17, {tag}",
             "shl {number}, 6",
