@@ -350,7 +350,7 @@ mod tests {
             }
             assert!(decode(&good[..at]).is_err(), "cut to {at} bytes");
         }
-        let unreadable = decode(b"sapwood table 4\n").expect_err("another version");
+        let unreadable = decode(b"sapwood table 5\n").expect_err("another version");
         assert_eq!(
             (unreadable.offset, unreadable.what.as_str()),
             (0, "`sapwood table 3` is expected")
