@@ -22,6 +22,8 @@ pub(crate) trait Ordered: Send + Sync + Sized {
     const POPS: bool = false;
     /// Whether it can [`get_many`](Self::get_many).
     const BATCHES: bool = false;
+    /// Most bytes of a key.
+    const KEY_BYTES_MAX: usize = usize::MAX;
 
     fn new() -> Self;
 
@@ -141,6 +143,10 @@ impl<E: Ordered> Contender<Job> for InProcess<E> {
 impl<E: Ordered> Loadable for InProcess<E> {
     fn maps_its_memory(&self) -> bool {
         self.engine.maps_its_memory()
+    }
+
+    fn key_bytes_max(&self) -> usize {
+        E::KEY_BYTES_MAX
     }
 
     fn load(&mut self, space: &Arc<Space>) -> Result<Load, Error> {

@@ -43,6 +43,11 @@ pub(crate) trait Loadable: Contender<Job> {
     /// Whether resident memory tells what it takes although the process has freed memory at hand.
     fn maps_its_memory(&self) -> bool;
 
+    /// Most bytes of a key that it takes.
+    fn key_bytes_max(&self) -> usize {
+        usize::MAX
+    }
+
     /// Loads the space's entries on one thread, with put_if_absent, in its order.
     fn load(&mut self, space: &Arc<Space>) -> Result<Load, Error>;
 

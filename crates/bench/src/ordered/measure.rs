@@ -90,6 +90,22 @@ impl<'a> Course<'a> {
             },
             progress: progress(steps),
         }
+        .without_those_of_short_keys()
+    }
+
+    /// Leaves engines out that do not take the keys.
+    fn without_those_of_short_keys(mut self) -> Course<'a> {
+        let Data::Generated { key_bytes, .. } = self.space.data() else { return self };
+        let figures = &mut self.figures;
+        self.contenders.retain(|contender| {
+            let most = contender.key_bytes_max();
+            if key_bytes > most {
+                let sentence = format!("{} takes keys of at most {most} bytes", contender.name());
+                figures.rates.wrong.push(sentence);
+            }
+            key_bytes <= most
+        });
+        self
     }
 
     fn run(mut self, heap: Heap) -> Result<Figures, Error> {

@@ -32,6 +32,7 @@ impl Masstree {
 
 impl Ordered for Masstree {
     const NAME: &'static str = MASSTREE;
+    const KEY_BYTES_MAX: usize = masstree::MAX_KEY_LENGTH;
 
     fn new() -> Self {
         Masstree {
