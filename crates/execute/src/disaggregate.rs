@@ -63,7 +63,8 @@ pub fn disaggregate(
     let pool = Pool::new(execution, plan.expected().visits);
     // A moment that is fixed keeps records from being changed where they are.
     let is_walked = plan.executor == Executor::Log && !execution.at_one_moment;
-    let hold = match is_walked && by.changes_in_place() {
+    // Other parts need keys and weights of all.
+    let hold = match is_walked && by.changes_in_place() && by.has_equal_parts() {
         true => objects.hold()?,
         false => None,
     };

@@ -190,7 +190,11 @@ impl<'d> Collector<'d> {
         let Some(columns) = columns.filter(|_| !matches!(by.weight, Weight::Listed(_))) else {
             return self.push_each(batch, 0..batch.len(), chosen);
         };
-        let addresses = in_steps(batch.addresses());
+        // Of held records, steps say that they lie in a row of a page.
+        let addresses = match self.is_held {
+            true => batch.addresses(),
+            false => in_steps(batch.addresses()),
+        };
         if chosen.is_none() && self.is_of_words && self.keep_words(batch, addresses) {
             return;
         }

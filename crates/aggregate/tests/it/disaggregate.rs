@@ -779,6 +779,26 @@ fn keys_that_records_hold_are_as_good_as_kept() {
     }
 }
 
+/// Records that lie apart are no row of a page, however even their distance is.
+#[test]
+fn records_that_lie_apart_keep_their_keys() {
+    const COUNT: usize = 200;
+    let keys: Vec<[u8; 8]> = (0..COUNT as u64).map(u64::to_be_bytes).collect();
+    let values: Vec<[u8; 8]> = (0..COUNT as i64).map(i64::to_le_bytes).collect();
+    let apart: Vec<_> = (0..COUNT as u64).map(|at| RecordAddress::from_word(6 * at)).collect();
+    let by = described("n:i64le", 100_003).adding().compile().expect("words");
+    let mut collector = by.collector_of_held(None);
+    let [keys, values] = [&keys, &values].map(|words| Column::of_words(words));
+    let batch = ColumnBatch::new(COUNT, keys, values, Validity::All).expect("one length");
+    collector.push_batch(&batch.with_addresses(Addresses::Each(&apart)).expect("one each"));
+    // It has no key to be read.
+    let none = Records(Vec::new());
+    let shares = by.shares_of_held([collector.into_collected()], &none).expect("it fits");
+    assert!((0..shares.batch_count()).all(|at| shares.held_batch(at).is_none()));
+    let parts = parts_of(&shares);
+    assert_eq!((parts.len(), parts.values().sum::<i128>()), (COUNT, 100_003));
+}
+
 #[test]
 fn an_object_that_comes_twice_is_found_where_parts_would_not_add_up() {
     let by = described("n:i64le, w:u8@8", 5).compile().expect("it can be changed");

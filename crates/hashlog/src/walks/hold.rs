@@ -36,7 +36,8 @@ const GROUP: usize = 64;
 /// # Consistency
 /// Walks see what those of a sweep see. Changes are those of [`Edit`](crate::Edit): each entry is
 /// changed in one step for every reader, and a record that is not the newest of its key by then goes
-/// by its key. As long as it lives nothing is compacted.
+/// by its key. As long as it lives nothing is compacted, and from its first change on other threads copy
+/// what they change in pages that are full. No thread drops one within a closure of the log.
 pub struct Hold<'a> {
     /// Begun by the first change, and ended before the log may be compacted.
     edit: OnceLock<LogEdit<'a>>,
@@ -148,7 +149,9 @@ impl<'a> Hold<'a> {
         let is_met = run.step == STEP
             && offset.is_multiple_of(fixed::BYTES)
             && last.plus(fixed::BYTES) <= log.page_start(page.next());
-        let is_held = first >= log.begin() && last < self.moment.boundary;
+        // The first one alone shows a last one that has wrapped.
+        let boundary = self.moment.boundary;
+        let is_held = first >= log.begin() && first < boundary && last < boundary;
         assert!(is_met && is_held, "the run is of another walk");
     }
 }
