@@ -318,16 +318,17 @@ mod tests {
         let all_have_read = Barrier::new(THREADS as usize);
         for round in 1..=2 {
             thread::scope(|scope| {
-                for _ in 0..THREADS {
-                    scope.spawn(|| {
-                        expect_all(begin(&disk, &file, 40));
-                        all_have_read.wait();
-                        // Those that have a ring keep it, and no other thread has got one.
-                        expect_all(begin(&disk, &file, 2));
-                        all_have_read.wait();
-                        assert!(RINGS.load(Ordering::Relaxed) as u32 as u64 <= RINGS_MAX);
-                    });
-                }
+                let read = || {
+                    expect_all(begin(&disk, &file, 40));
+                    all_have_read.wait();
+                    // Those that have a ring keep it, and no other thread has got one.
+                    expect_all(begin(&disk, &file, 2));
+                    all_have_read.wait();
+                    assert!(RINGS.load(Ordering::Relaxed) as u32 as u64 <= RINGS_MAX);
+                };
+                let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(read)).collect();
+                // A scope ends before a thread's ring is gone; to join it waits for that, too.
+                threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
             });
             // Rings went with their threads, so that each round has as many.
             assert_eq!(disk.ring_reads(), round * RINGS_MAX * 42);
@@ -359,6 +360,11 @@ mod tests {
     #[test]
     fn no_buffer_stays_with_a_thread_whose_reads_were_dropped() {
         let _counted = COUNTED.lock().unwrap_or_else(PoisonError::into_inner);
+        // Its ring goes before the next test counts them.
+        thread::spawn(drop_reads).join().expect("no panic");
+    }
+
+    fn drop_reads() {
         let Some((_folder, disk, file)) = disk() else { return };
         let is_idle = || with_ring(|ring| ring.is_idle()).expect("a ring");
         for count in [1, 5, 1000] {

@@ -1,5 +1,7 @@
 //! Changes of objects: each engine gives its objects their parts of a total.
 
+mod held;
+
 use std::ops::Range;
 
 use sapwood_aggregate::{
@@ -11,7 +13,7 @@ use sapwood_engine::RecordAddress;
 use sapwood_hashlog::{BatchError, Edit, HashLog, Hold, ValueMut};
 use sapwood_ptree::Tree;
 
-use crate::{Result, held};
+use crate::Result;
 
 /// How the objects of batches were found.
 #[derive(Debug, Clone, Copy)]
@@ -283,7 +285,7 @@ fn change_each(
 }
 
 /// How many entries of a batch were dealt with.
-pub(crate) fn how_far(
+fn how_far(
     len: usize,
     end: std::result::Result<usize, BatchError>,
 ) -> (usize, std::result::Result<(), BatchError>) {

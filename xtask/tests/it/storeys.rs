@@ -42,7 +42,7 @@ const HOUSES: &[House] = &[
     },
     House {
         name: "engine",
-        storeys: &[&["address", "journal", "outcome", "range"], &["batch"], &["buffer"]],
+        storeys: &[&["address", "journal", "outcome", "range"], &["batch"], &["buffer"], &["held"]],
         steps_up: &[],
     },
     House {
@@ -184,7 +184,7 @@ const HOUSES: &[House] = &[
             &["execution", "sink"],
             &["change", "plan", "pool"],
             &["objects"],
-            &["hash", "ordered", "tree"],
+            &["hash", "held", "ordered", "tree"],
             &["disaggregate", "query"],
         ],
         steps_up: &[],

@@ -298,6 +298,6 @@ impl HashLog {
         if !stays || self.told.is_some() {
             return Ok(None);
         }
-        Hold::new(self).map(Some)
+        Hold::new(&self.store).map(Some)
     }
 }

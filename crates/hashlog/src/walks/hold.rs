@@ -15,7 +15,6 @@ use sapwood_engine::{
 
 use crate::error::{BatchError, Result};
 use crate::log::{LogEdit, Records};
-use crate::map::HashLog;
 use crate::ops::store::Store;
 use crate::ops::update_run::ChangeRun;
 use crate::record::Fixed;
@@ -31,7 +30,7 @@ pub(crate) const STEP: u64 = (fixed::BYTES / UNIT_BYTES) as u64;
 /// Records between two looks whether all were live.
 const GROUP: usize = 64;
 /// A walk of the live log, as [`Sweep`](crate::Sweep), whose records stay where it met them until it
-/// is dropped: see [`HashLog::hold`]. Threads share it.
+/// is dropped: see [`HashLog::hold`](crate::HashLog::hold). Threads share it.
 ///
 /// # Consistency
 /// Walks see what those of a sweep see. Changes are those of [`Edit`](crate::Edit): each entry is
@@ -42,12 +41,12 @@ pub struct Hold<'a> {
     /// Begun by the first change, and ended before the log may be compacted.
     edit: OnceLock<LogEdit<'a>>,
     pub(crate) moment: Moment<'a>,
-    log: &'a HashLog,
+    store: &'a Store,
 }
 
 impl<'a> Hold<'a> {
-    pub(crate) fn new(log: &'a HashLog) -> Result<Hold<'a>> {
-        Ok(Hold { edit: OnceLock::new(), moment: log.store.sweep()?, log })
+    pub(crate) fn new(store: &'a Store) -> Result<Hold<'a>> {
+        Ok(Hold { edit: OnceLock::new(), moment: store.sweep()?, store })
     }
 
     /// About how many entries there were when it began; exactly, if no thread wrote meanwhile.
@@ -71,7 +70,7 @@ impl<'a> Hold<'a> {
         mut visit: impl FnMut(&ColumnBatch<'_>) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         check_part(part, parts)?;
-        let store = &*self.log.store;
+        let store = self.store;
         let mut gathering = Gathering {
             store,
             scan: LogScan::new(store, &self.moment, (part, parts)),
@@ -88,7 +87,7 @@ impl<'a> Hold<'a> {
     /// but the first `done`; answers how many entries there were.
     ///
     /// # Errors
-    /// As [`HashLog::update_many`]; `done` of the error counts from the run's first entry.
+    /// As [`HashLog::update_many`](crate::HashLog::update_many); `done` of the error counts from the run's first entry.
     ///
     /// # Panics
     /// If the run is of another walk, or has no `done` entries.
@@ -98,7 +97,7 @@ impl<'a> Hold<'a> {
         done: usize,
         change: &mut impl ChangeRun,
     ) -> std::result::Result<usize, BatchError> {
-        let store = &*self.log.store;
+        let store = self.store;
         self.check(run);
         // A pinned thread cannot wait for others to leave, nor open a window.
         let edit = match store.log.epochs.is_pinned() {
@@ -111,7 +110,7 @@ impl<'a> Hold<'a> {
     /// Appends up to `count` keys of live records from everywhere in the log, as far as possible by
     /// equal distances.
     pub fn sample_keys(&self, count: usize, keys: &mut Vec<[u8; 8]>) {
-        let log = &self.log.store.log;
+        let log = &self.store.log;
         let in_page = (log.page_bytes / fixed::BYTES) as u64;
         let (first, limit) = (log.page_of(log.begin()), log.page_of(self.moment.boundary));
         let places = limit.since(first) * in_page;
@@ -142,7 +141,7 @@ impl<'a> Hold<'a> {
         let last = run.bits.iter().rposition(|bits| *bits != 0);
         let Some(word) = last else { return };
         let last = word as u64 * 64 + u64::from(63 - run.bits[word].leading_zeros());
-        let log = &self.log.store.log;
+        let log = &self.store.log;
         let [first, last] = [0, last].map(|slot| Address::from(run.address_of_slot(slot)));
         let page = log.page_of(first);
         let offset = (first.bytes() - log.page_start(page).bytes()) as usize;
@@ -159,7 +158,7 @@ impl<'a> Hold<'a> {
 impl HeldKeys for Hold<'_> {
     fn read_run(&self, run: &RecordRun, keys: &mut Vec<[u8; 8]>) {
         self.check(run);
-        let log = &self.log.store.log;
+        let log = &self.store.log;
         let pin = log.epochs.pin();
         let records = log.records(&pin);
         for (word, &bits) in (0..).step_by(64).zip(&run.bits) {
@@ -184,7 +183,7 @@ impl HeldKeys for Hold<'_> {
 
     fn read_each(&self, addresses: &[RecordAddress], keys: &mut Vec<[u8; 8]>) {
         const AHEAD: usize = 16;
-        let log = &self.log.store.log;
+        let log = &self.store.log;
         let pin = log.epochs.pin();
         let records = log.records(&pin);
         for (at, &address) in addresses.iter().enumerate() {
