@@ -22,7 +22,7 @@ fn loom_insert_remove() {
     model(|| {
         let map = small_map();
         let other = spawn(&map, |map| map.remove(b"k").expect("a fine key"));
-        assert!(map.put_if_absent(b"k", b"1").expect("memory"), "nobody else inserts");
+        assert!(map.put_if_absent(b"k", b"1").expect("memory"), "no other thread inserts");
         let removed = other.join().expect("no panic");
         assert_eq!(map.contains_key(b"k").expect("a fine key"), !removed);
         assert_eq!(map.put(b"k", b"2").expect("memory"), !removed);
