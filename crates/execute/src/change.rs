@@ -212,16 +212,20 @@ fn change_many(
         Found::InLog => Some(log.edit()),
         Found::Held(_) | Found::Anyhow => None,
     };
-    let by_address = ByAddress { edit, log };
+    let mut by_address = ByAddress { edit, log };
     let mut columns = WordColumns::default();
     for at in batches {
-        if let (Found::Held(hold), Some(batch)) = (found, shares.held_batch(at)) {
-            let (count, end) = held::change_batch(hold, by, at, &batch, progress);
-            done += count;
-            if let Err(stopped) = end {
-                return (done, Err(stopped.into()));
+        if let Found::Held(hold) = found {
+            if let Some(batch) = shares.held_batch(at) {
+                let (count, end) = held::change_batch(hold, by, at, &batch, progress);
+                done += count;
+                if let Err(stopped) = end {
+                    return (done, Err(stopped.into()));
+                }
+                continue;
             }
-            continue;
+            // Objects that keep their keys lie there as well, where the hold keeps others from changing in place.
+            by_address.edit.get_or_insert_with(|| log.edit());
         }
         let batch = shares.batch(at);
         let (count, end) = match by.changes_words().then(|| columns.load(batch)).flatten() {

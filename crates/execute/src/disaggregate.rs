@@ -1,8 +1,8 @@
 //! Disaggregation: a total, spread over the objects of an engine.
 //!
 //! First the objects are collected, by an executor as for a query, and each one's part is computed;
-//! nothing is changed so far. Then the objects are changed by their keys, in batches that the
-//! threads share, each object in one step for every reader.
+//! nothing is changed so far. Then the objects are changed by their keys, or where a hold keeps their
+//! records, in batches that the threads share, each object in one step for every reader.
 
 use std::time::Instant;
 
@@ -169,4 +169,41 @@ fn apply(
         }
     }
     run
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood_aggregate::Disaggregation;
+    use sapwood_hashlog::{HashLog, Layout, Options};
+
+    use super::*;
+
+    /// Where no other thread writes, all are changed where they lie: those that only a hold keeps, and those whose keys
+    /// are kept, since some of them come near the end of their range.
+    #[test]
+    fn nothing_is_copied() {
+        const COUNT: u64 = 300_000;
+        let mut options = Options::default();
+        options.layout = Layout::Fixed8;
+        let log = HashLog::in_memory(options).expect("memory");
+        let value = |at: u64| match at {
+            ..150_000 => at as i64,
+            _ if at.is_multiple_of(1_000) => i64::MAX - 1,
+            _ => -1,
+        };
+        for at in 0..COUNT {
+            log.put(&at.to_be_bytes(), &value(at).to_le_bytes()).expect("room");
+        }
+        let by = Disaggregation::new("n:i64le".parse().expect("a layout"), "n", COUNT.into());
+        let by = by.adding().compile().expect("words");
+        let execution = Execution::new().executor(Executor::Log).threads(1);
+        let tail = log.stats().tail;
+        let run = disaggregate(&log, &by, &execution).expect("it can be walked");
+        assert_eq!((run.report.changed, run.report.given), (COUNT, COUNT.into()));
+        for at in 0..COUNT {
+            let now = log.get(&at.to_be_bytes()).expect("memory");
+            assert_eq!(now, Some((value(at) + 1).to_le_bytes().to_vec()), "{at}");
+        }
+        assert_eq!(log.stats().tail, tail);
+    }
 }
