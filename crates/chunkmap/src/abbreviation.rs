@@ -58,7 +58,7 @@ pub(crate) fn lower_bound(abbreviations: &[u64], wanted: u64) -> usize {
         let half = len / 2;
         // SAFETY: base + half - 1 < base + len <= abbreviations.len().
         let less = unsafe { *abbreviations.get_unchecked(base + half - 1) } < wanted;
-        base += if less { half } else { 0 };
+        base += std::hint::select_unpredictable(less, half, 0);
         len -= half;
     }
     base + usize::from(len == 1 && abbreviations[base] < wanted)

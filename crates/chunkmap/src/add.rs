@@ -1,7 +1,8 @@
-//! StripedCounters: values of eight bytes, an `i64` with its least significant byte first.
+//! Counters: values of eight bytes, an `i64` with its least significant byte first.
 
 use crate::error::{Error, Result};
 use crate::map::ChunkMap;
+use crate::tree::Found;
 use crate::value::ValueMut;
 use sapwood_engine::Upsert;
 
@@ -13,8 +14,16 @@ impl ChunkMap {
     /// [`Error::Overflow`] and [`Error::NotACounter`], which change nothing; as of
     /// [`put`](Self::put).
     pub fn add(&self, key: &[u8], delta: i64) -> Result<i64> {
+        self.add_at(None, key, delta)
+    }
+
+    /// The same for a key whose chunk was found before: see
+    /// [`put_if_absent_or_update_at`](Self::put_if_absent_or_update_at).
+    #[inline]
+    pub(crate) fn add_at(&self, found: Option<Found>, key: &[u8], delta: i64) -> Result<i64> {
         let initial = delta.to_le_bytes();
-        match self.put_if_absent_or_update(key, &initial, |value| add_to(value, delta))? {
+        let change = |value: &mut ValueMut<'_>| add_to(value, delta);
+        match self.put_if_absent_or_update_at(found, key, &initial, change)? {
             Upsert::Inserted => Ok(delta),
             Upsert::Updated(sum) => sum,
         }

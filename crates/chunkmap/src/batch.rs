@@ -8,9 +8,15 @@ use crate::map::{ChunkMap, check_key};
 use crate::tree::Found;
 use crate::value::ValueMut;
 
-/// Keys whose searches run side by side: about as many as a core keeps loads in
-/// flight for.
-const GROUP: usize = 16;
+/// Keys by which the search for a chunk is ahead of the key in hand ...
+const CHUNK_AHEAD: usize = 12;
+/// ... that in the chunk ...
+const GROUP_AHEAD: usize = 8;
+/// ... and the request for the record.
+const RECORD_AHEAD: usize = 4;
+/// Keys that are under way at once, and more: a power of two.
+const RING: usize = 16;
+const _: () = assert!(RING > CHUNK_AHEAD && RING.is_power_of_two());
 
 impl ChunkMap {
     /// Reads many values in place: calls `read(i, value)` once for each `keys[i]`,
@@ -25,9 +31,9 @@ impl ChunkMap {
         keys: &[K],
         mut read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        self.in_groups(keys, AsRef::as_ref, |index, key, _, _| {
+        self.in_pipeline(keys, AsRef::as_ref, |index, key, _, found| {
             check_key(key)?;
-            let lock = self.read_lock_unpinned(key)?;
+            let lock = self.read_lock_found(found, key)?;
             read(index, lock.as_ref().map(|lock| lock.value()));
             Ok(())
         })
@@ -45,8 +51,8 @@ impl ChunkMap {
         entries: &[(K, V)],
     ) -> std::result::Result<usize, BatchError> {
         let mut replaced = 0;
-        self.in_runs(entries, self.is_logged(), |_, key, value, _| {
-            replaced += usize::from(self.put(key, value)?);
+        self.in_runs(entries, self.is_logged(), |_, key, value, found| {
+            replaced += usize::from(self.put_at(Some(found), key, value)?);
             Ok(())
         })?;
         Ok(replaced)
@@ -76,13 +82,13 @@ impl ChunkMap {
         keys: &[K],
         mut change: impl FnMut(usize, &mut ValueMut<'_>),
     ) -> std::result::Result<usize, BatchError> {
-        let mut found = 0;
-        self.in_groups(keys, AsRef::as_ref, |index, key, _, _| {
-            let changed = self.update(key, |value| change(index, value))?;
-            found += usize::from(changed.is_some());
+        let mut present = 0;
+        self.in_pipeline(keys, AsRef::as_ref, |index, key, _, found| {
+            let changed = self.update_at(Some(found), key, |value| change(index, value))?;
+            present += usize::from(changed.is_some());
             Ok(())
         })?;
-        Ok(found)
+        Ok(present)
     }
 
     /// Puts the value of each entry if its key is absent, else changes the value that is there, in
@@ -126,10 +132,10 @@ impl ChunkMap {
         &self,
         deltas: &[(K, i64)],
     ) -> std::result::Result<(), BatchError> {
-        self.in_groups(
+        self.in_pipeline(
             deltas,
             |entry| entry.0.as_ref(),
-            |_, key, (_, delta), _| self.add(key, *delta).map(drop),
+            |_, key, (_, delta), found| self.add_at(Some(found), key, *delta).map(drop),
         )
     }
 
@@ -150,8 +156,8 @@ impl ChunkMap {
                 continue;
             }
             // Where there is none, there is none at the next keys, mostly.
-            let end = entries.len().min(done + self.run_min().max(GROUP));
-            self.in_groups(
+            let end = entries.len().min(done + self.run_min().max(RING));
+            self.in_pipeline(
                 &entries[done..end],
                 |entry| entry.0.as_ref(),
                 |at, key, (_, value), found| each(done + at, key, value.as_ref(), found),
@@ -165,52 +171,54 @@ impl ChunkMap {
         Ok(in_runs)
     }
 
-    /// Calls `each` with the index of every entry, its key, the entry, and the chunk that was found for
-    /// the key, in order, while the searches of the entries behind it are under way.
+    /// Calls `each` with the index of every entry, its key, the entry, and the chunk that was found for the key, in
+    /// order. Meanwhile the keys behind it are looked for, each a step further than the one behind it: down to its
+    /// chunk, then to its group, then to its likely record. Each step asks for what the next one needs instead of
+    /// waiting for it.
     #[inline]
-    fn in_groups<E>(
+    fn in_pipeline<E>(
         &self,
         entries: &[E],
         key_of: impl Fn(&E) -> &[u8],
         mut each: impl FnMut(usize, &[u8], &E, Found) -> Result<()>,
     ) -> std::result::Result<(), BatchError> {
-        for (group, entries) in entries.chunks(GROUP).enumerate() {
-            let mut keys: [&[u8]; GROUP] = [&[]; GROUP];
-            for (key, entry) in keys.iter_mut().zip(entries) {
-                *key = key_of(entry);
+        // Of few keys each is less ahead.
+        let ahead = |of_many: usize| of_many * entries.len().min(CHUNK_AHEAD) / CHUNK_AHEAD;
+        let (chunk_ahead, group_ahead, record_ahead) =
+            (ahead(CHUNK_AHEAD), ahead(GROUP_AHEAD), ahead(RECORD_AHEAD));
+        let mut ring: [Option<Found>; RING] = [None; RING];
+        let behind = |step: usize, steps: usize| {
+            let at = step.checked_sub(steps)?;
+            Some((at, key_of(entries.get(at)?)))
+        };
+        for step in 0..entries.len() + chunk_ahead {
+            {
+                let guard = self.tree.reclaimer.pin();
+                if let Some((at, key)) = behind(step, 0) {
+                    ring[at % RING] = Some(self.tree.find_leaf(&guard, key));
+                }
+                let chunk = |at: usize| {
+                    let found = ring[at % RING]?;
+                    self.tree.found_leaf(&guard, found).map(|leaf| leaf.chunk)
+                };
+                if let Some((at, key)) = behind(step, chunk_ahead - group_ahead)
+                    && let Some(chunk) = chunk(at)
+                {
+                    chunk.prefetch_group(chunk.abbreviate(key));
+                }
+                if let Some((at, key)) = behind(step, chunk_ahead - record_ahead)
+                    && let Some(chunk) = chunk(at)
+                    && let Some(slice) = chunk.likely_slice(key, chunk.abbreviate(key))
+                {
+                    self.tree.arena.prefetch(slice, RECORD_LINES);
+                }
             }
-            let found = self.prefetch_keys(&keys[..entries.len()]);
-            for (at, entry) in entries.iter().enumerate() {
-                let done = group * GROUP + at;
-                let chunk = found[at].expect("each key has a chunk");
-                each(done, keys[at], entry, chunk).map_err(|error| BatchError { done, error })?;
+            if let Some((at, key)) = behind(step, chunk_ahead) {
+                let found = ring[at % RING].expect("it was looked for before");
+                each(at, key, &entries[at], found)
+                    .map_err(|error| BatchError { done: at, error })?;
             }
         }
         Ok(())
-    }
-
-    /// Goes down to the chunk of each key, then to its group, then to its likely
-    /// record: each step for all keys before the next one for any, asking for what
-    /// comes next instead of waiting for it. Returns the chunks.
-    fn prefetch_keys(&self, keys: &[&[u8]]) -> [Option<Found>; GROUP] {
-        let guard = self.tree.reclaimer.pin();
-        let mut found = [None; GROUP];
-        for (found, key) in found.iter_mut().zip(keys) {
-            *found = Some(self.tree.find_leaf(&guard, key));
-        }
-        let chunks = found.map(|found| Some(self.tree.found_leaf(&guard, found?)?.chunk));
-        for (chunk, key) in chunks.iter().zip(keys) {
-            if let Some(chunk) = chunk {
-                chunk.prefetch_group(chunk.abbreviate(key));
-            }
-        }
-        for (chunk, key) in chunks.iter().zip(keys) {
-            if let Some(slice) =
-                chunk.and_then(|chunk| chunk.likely_slice(key, chunk.abbreviate(key)))
-            {
-                self.tree.arena.prefetch(slice, RECORD_LINES);
-            }
-        }
-        found
     }
 }

@@ -487,18 +487,28 @@ fn nearest_of<'g>(
         Direction::Ascending => KeyOrder::Less,
         Direction::Descending => KeyOrder::Greater,
     };
-    let nearest = Cell::new(nearest_sorted);
-    let may_be_nearer = |abbreviation: u64| {
-        let beyond =
-            |(nearest, _): (Gathered, _)| nearest.abbreviation.cmp(&abbreviation) == nearer;
-        inside.may_have(abbreviation) && !nearest.get().is_some_and(beyond)
+    // The least and the greatest abbreviation that an entry of the delta may have to be nearer.
+    let least = Cell::new(inside.low.unwrap_or(0));
+    let greatest = Cell::new(inside.high.unwrap_or(u64::MAX));
+    let nearest = Cell::new(None);
+    let found = |entry: Gathered, word| {
+        nearest.set(Some((entry, word)));
+        match direction {
+            Direction::Ascending => greatest.set(entry.abbreviation),
+            Direction::Descending => least.set(entry.abbreviation),
+        }
     };
+    if let Some((entry, word)) = nearest_sorted {
+        found(entry, word);
+    }
+    let may_be_nearer =
+        |abbreviation: u64| (least.get() <= abbreviation) & (abbreviation <= greatest.get());
     for (at, entry) in chunk.delta_entries_where(may_be_nearer) {
         let before = |(nearest, _): (Gathered, _)| chunk.compare(&entry, &nearest) == nearer;
         if nearest.get().is_none_or(before) && inside.contains(chunk, &entry) {
             let word = &chunk.delta_words()[at];
             if let Some(slice) = record(word) {
-                nearest.set(Some((Gathered { slice, ..entry }, word)));
+                found(Gathered { slice, ..entry }, word);
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::chunk::{Find, Hit, Wanted};
 use crate::error::Result;
 use crate::map::ChunkMap;
 use crate::record::{Entered, ReadLock, WriteLock};
-use crate::tree::Leaf;
+use crate::tree::{Found, Leaf};
 
 /// A key's record in the hands of a writer, or the place where it would go.
 pub(crate) enum Writer<'g> {
@@ -68,6 +68,30 @@ impl ChunkMap {
                 Find::Miss(_) => return Ok(None),
             }
         }
+    }
+
+    /// The same for a key whose chunk was found before, and whose likely record is on its way. If the chunk was
+    /// replaced since, a record of the key that lives there is still the one record of the key, but another may have
+    /// been put elsewhere.
+    #[inline]
+    pub(crate) fn read_lock_in<'g>(
+        &'g self,
+        guard: &'g Guard,
+        found: Found,
+        key: &[u8],
+    ) -> Result<Option<ReadLock<'g>>> {
+        if let Some(Leaf { chunk, .. }) = self.tree.found_leaf(guard, found) {
+            match chunk.find(key, Wanted::Key) {
+                Find::Hit(entry) => {
+                    if let Some(lock) = entry.record.try_read_quick() {
+                        return Ok(Some(lock));
+                    }
+                }
+                Find::Miss(miss) if miss.stale || chunk.is_claimed() => {}
+                Find::Miss(_) => return Ok(None),
+            }
+        }
+        self.read_lock(guard, key)
     }
 
     #[inline(always)]

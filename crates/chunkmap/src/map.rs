@@ -26,7 +26,7 @@ use crate::layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::options::Options;
 use crate::record::{ReadLock, WriteLock};
 use crate::striped::{Removals, StripedCounters};
-use crate::tree::{Found, Tree};
+use crate::tree::{Found, Leaf, Tree};
 use crate::value::ValueMut;
 use crate::writing::Fresh;
 
@@ -176,6 +176,15 @@ impl ChunkMap {
         Ok(lock.map(|lock| unsafe { lock.beyond_pin() }))
     }
 
+    /// The same for a key whose chunk was found before, within the call.
+    #[inline]
+    pub(crate) fn read_lock_found(&self, found: Found, key: &[u8]) -> Result<Option<ReadLock<'_>>> {
+        let guard = self.tree.reclaimer.pin();
+        let lock = self.read_lock_in(&guard, found, key)?;
+        // SAFETY: I-HELD: as above.
+        Ok(lock.map(|lock| unsafe { lock.beyond_pin() }))
+    }
+
     /// A copy of a value. Errors as of [`get_with`](Self::get_with).
     ///
     /// # Errors
@@ -216,12 +225,25 @@ impl ChunkMap {
     /// [`Error::KeyLength`], [`Error::ValueLength`], [`Error::OutOfMemory`]; inside a
     /// closure that changes a value also [`Error::Reentrant`] and [`Error::WouldBlock`].
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.put_at(None, key, value)
+    }
+
+    /// The same for a key whose chunk was found before: see
+    /// [`put_if_absent_or_update_at`](Self::put_if_absent_or_update_at).
+    #[inline]
+    pub(crate) fn put_at(
+        &self,
+        mut found: Option<Found>,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool> {
         check_key(key)?;
         check_value(value.len())?;
         self.with_memory(|guard| {
             let mut fresh = Fresh::new(&self.tree.arena);
             loop {
-                match self.lock_writer(guard, key, Intent::Overwrite)? {
+                let leaf = || self.leaf_once(guard, &mut found, key);
+                match self.lock_writer_in(guard, key, Intent::Overwrite, leaf)? {
                     Writer::Locked(hit, lock) => {
                         self.overwrite(guard, hit, lock, value, &mut fresh)?;
                         return Ok(true);
@@ -234,6 +256,18 @@ impl ChunkMap {
                 }
             }
         })
+    }
+
+    /// The chunk that was found, once; then the one that covers the key.
+    #[inline]
+    fn leaf_once<'g>(
+        &'g self,
+        guard: &'g Guard,
+        found: &mut Option<Found>,
+        key: &[u8],
+    ) -> Leaf<'g> {
+        let leaf = found.take().and_then(|found| self.tree.found_leaf(guard, found));
+        leaf.unwrap_or_else(|| self.tree.leaf(guard, key))
     }
 
     /// Puts a value unless there is one; true if it did.
@@ -303,11 +337,32 @@ impl ChunkMap {
         key: &[u8],
         change: impl FnOnce(&mut ValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
+        self.update_at(None, key, change)
+    }
+
+    /// The same for a key whose chunk was found before. If the chunk was replaced since, a record of the key that it
+    /// lacks may have been put elsewhere.
+    #[inline]
+    pub(crate) fn update_at<R>(
+        &self,
+        mut found: Option<Found>,
+        key: &[u8],
+        change: impl FnOnce(&mut ValueMut<'_>) -> R,
+    ) -> Result<Option<R>> {
         check_key(key)?;
         let mut change = Some(change);
-        self.with_memory(|guard| match self.lock_writer(guard, key, Intent::Change)? {
-            Writer::Absent(..) => Ok(None),
-            Writer::Locked(hit, lock) => self.change(guard, hit, lock, &mut change).map(Some),
+        self.with_memory(|guard| {
+            loop {
+                let was_found = found.is_some();
+                let leaf = || self.leaf_once(guard, &mut found, key);
+                match self.lock_writer_in(guard, key, Intent::Change, leaf)? {
+                    Writer::Absent(leaf, _) if was_found && leaf.chunk.is_claimed() => {}
+                    Writer::Absent(..) => return Ok(None),
+                    Writer::Locked(hit, lock) => {
+                        return self.change(guard, hit, lock, &mut change).map(Some);
+                    }
+                }
+            }
         })
     }
 
@@ -345,10 +400,7 @@ impl ChunkMap {
         self.with_memory(|guard| {
             let mut fresh = Fresh::new(&self.tree.arena);
             loop {
-                let leaf = || {
-                    let found = found.take().and_then(|found| self.tree.found_leaf(guard, found));
-                    found.unwrap_or_else(|| self.tree.leaf(guard, key))
-                };
+                let leaf = || self.leaf_once(guard, &mut found, key);
                 match self.lock_writer_in(guard, key, Intent::Change, leaf)? {
                     Writer::Locked(hit, lock) => {
                         return self.change(guard, hit, lock, &mut change).map(Upsert::Updated);

@@ -191,7 +191,7 @@ impl ChunkMap {
         direction: Direction,
     ) -> Chunk<'g> {
         let leaf = match (direction, bounds.low, bounds.high) {
-            (Direction::Ascending, Bound::Unbounded, _) => self.tree.leaf(guard, &[]),
+            (Direction::Ascending, Bound::Unbounded, _) => self.tree.first_leaf(guard),
             (Direction::Ascending, Bound::Included(low) | Bound::Excluded(low), _) => {
                 self.tree.leaf(guard, low)
             }

@@ -182,6 +182,11 @@ impl Tree {
         self.leaf_at(guard, |inner| inner.index_of(key, Side::Below))
     }
 
+    /// The first chunk.
+    pub(crate) fn first_leaf<'g>(&'g self, guard: &'g Guard) -> Leaf<'g> {
+        self.leaf_at(guard, |_| 0)
+    }
+
     /// The last chunk.
     pub(crate) fn last_leaf<'g>(&'g self, guard: &'g Guard) -> Leaf<'g> {
         self.leaf_at(guard, |inner| inner.len() - 1)

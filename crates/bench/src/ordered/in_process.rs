@@ -11,6 +11,7 @@ use super::space::{KeyBuffer, Space};
 use super::workload::{End, Job, Op, QUEUED, ScanForm, Workload};
 use crate::Error;
 use crate::figures::{Percentiles, new_histogram};
+use crate::pages::touch;
 use crate::resident::resident_bytes;
 use crate::rounds::{Contender, Outcome, run_threads};
 use crate::tally::Tally;
@@ -112,6 +113,10 @@ impl<E: Ordered> Contender<Job> for InProcess<E> {
 
     fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
         let (space, plans) = (self.space(), plans(self.space(), job));
+        if job.workload.loads() {
+            // What the last run gave back its host may have taken meanwhile.
+            touch(space.bytes_needed());
+        }
         let map = Map::of(job, &self.engine);
         let (elapsed, tallies) = run_threads(job.clock, &plans, |plan| {
             map.work(space, job.workload, plan, &mut buffers(space, job.workload))

@@ -35,8 +35,6 @@ impl Figures {
 
 /// How many times longer a run is made, at most.
 const LONGER_MOST: f64 = 1e3;
-/// Bytes that an engine is taken to need for an entry, beyond keys and values.
-const ENTRY_OVERHEAD: usize = 100;
 
 /// Names that `--engines` knows.
 pub(crate) fn engine_names() -> impl Iterator<Item = &'static str> {
@@ -111,8 +109,7 @@ impl<'a> Course<'a> {
     fn run(mut self, heap: Heap) -> Result<Figures, Error> {
         if heap == Heap::Fresh {
             self.progress.set_message("touching memory");
-            let entry = self.figures.payload_bytes as usize + ENTRY_OVERHEAD;
-            touch(self.space.entries() * entry * self.contenders.len());
+            touch(self.space.bytes_needed() * self.contenders.len());
         }
         for contender in &mut self.contenders {
             self.progress.set_message(format!("{}: loading", contender.name()));

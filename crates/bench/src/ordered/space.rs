@@ -17,6 +17,8 @@ use crate::tally::Tally;
 
 /// Bytes of the pool that values are windows of: fits the L2 cache.
 const POOL_BYTES: usize = 64 * 1024;
+/// Bytes that an engine is taken to need for an entry, beyond keys and values.
+const ENTRY_OVERHEAD: usize = 100;
 const SEED: u64 = 0x5A90_00D5;
 
 /// The sizes and the origin of keys and values.
@@ -235,6 +237,11 @@ impl Space {
     #[inline]
     pub(crate) fn value(&self, number: u32) -> &[u8] {
         self.values.get(number)
+    }
+
+    /// Bytes that an engine is taken to need for all entries.
+    pub(crate) fn bytes_needed(&self) -> usize {
+        self.entries() * (self.payload_bytes() as usize + ENTRY_OVERHEAD)
     }
 
     /// Mean bytes of a loaded key and its value.

@@ -453,6 +453,53 @@ fn a_batch_of_reads_may_write() {
     });
 }
 
+/// A batch has found the chunks of later keys by the time that its closure puts them, which replaces those chunks.
+#[test]
+fn a_batch_meets_what_its_closure_has_put() {
+    case!().once(|| {
+        for configuration in CONFIGURATIONS {
+            let map = map(configuration);
+            reset(&map);
+            let late: Vec<[u8; 5]> = (0..8).map(|at| [b'o', b'w', b'n', 0, at]).collect();
+            let put_late = || {
+                // Enough between them to fill the chunk some times.
+                for at in 0..2_000u32 {
+                    let between = [&b"own\0"[..], &at.to_be_bytes()].concat();
+                    map.put(&between, b"filler").unwrap();
+                }
+                for key in &late {
+                    map.put(key, b"late").unwrap();
+                }
+            };
+            let keys: Vec<&[u8]> =
+                std::iter::once(OWN).chain(late.iter().map(|key| &key[..])).collect();
+            let mut read = 0;
+            let batch = map.get_many(&keys, |index, value| {
+                if index == 0 {
+                    put_late();
+                }
+                let expected: &[u8] = if index == 0 { b"before" } else { b"late" };
+                assert_eq!(value, Some(expected), "key {index}");
+                read += 1;
+            });
+            assert_eq!((batch, read), (Ok(()), keys.len()));
+
+            for key in &late {
+                map.remove(key).unwrap();
+            }
+            let changed = map.update_many(&keys, |index, value| {
+                if index == 0 {
+                    put_late();
+                }
+                value[0] = b'!';
+            });
+            assert_eq!(changed.map_err(|stopped| stopped.error), Ok(keys.len()));
+            assert_eq!(map.get(&late[7]), Ok(Some(b"!ate".to_vec())));
+            map.check().unwrap();
+        }
+    });
+}
+
 #[test]
 fn a_removed_value_may_be_put_back_while_it_is_read() {
     case!().once(|| {
