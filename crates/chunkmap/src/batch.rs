@@ -16,6 +16,8 @@ const GROUP_AHEAD: usize = 8;
 const RECORD_AHEAD: usize = 4;
 /// Keys that are under way at once, and more: a power of two.
 const RING: usize = 16;
+/// Keys behind which a run is looked for again, at least.
+const NO_RUN: usize = 16;
 const _: () = assert!(RING > CHUNK_AHEAD && RING.is_power_of_two());
 
 impl ChunkMap {
@@ -67,8 +69,10 @@ impl ChunkMap {
         &self,
         entries: &[(K, V)],
     ) -> std::result::Result<(), BatchError> {
-        self.in_runs(entries, false, |_, key, value, _| self.put_new(key, value, false).map(drop))
-            .map(drop)
+        self.in_runs(entries, false, |_, key, value, found| {
+            self.put_new(Some(found), key, value, false).map(drop)
+        })
+        .map(drop)
     }
 
     /// Changes the values of many keys, in order, each as by [`update`](Self::update);
@@ -156,7 +160,8 @@ impl ChunkMap {
                 continue;
             }
             // Where there is none, there is none at the next keys, mostly.
-            let end = entries.len().min(done + self.run_min().max(RING));
+            let most = if is_told { entries.len() } else { self.run_min().max(NO_RUN) };
+            let end = entries.len().min(done + most);
             self.in_pipeline(
                 &entries[done..end],
                 |entry| entry.0.as_ref(),
@@ -186,35 +191,30 @@ impl ChunkMap {
         let ahead = |of_many: usize| of_many * entries.len().min(CHUNK_AHEAD) / CHUNK_AHEAD;
         let (chunk_ahead, group_ahead, record_ahead) =
             (ahead(CHUNK_AHEAD), ahead(GROUP_AHEAD), ahead(RECORD_AHEAD));
-        let mut ring: [Option<Found>; RING] = [None; RING];
-        let behind = |step: usize, steps: usize| {
-            let at = step.checked_sub(steps)?;
-            Some((at, key_of(entries.get(at)?)))
-        };
+        let mut ring: [Option<(Found, &[u8])>; RING] = [None; RING];
         for step in 0..entries.len() + chunk_ahead {
+            let key = entries.get(step).map(&key_of);
             {
                 let guard = self.tree.reclaimer.pin();
-                if let Some((at, key)) = behind(step, 0) {
-                    ring[at % RING] = Some(self.tree.find_leaf(&guard, key));
+                if let Some(key) = key {
+                    ring[step % RING] = Some((self.tree.find_leaf(&guard, key), key));
                 }
-                let chunk = |at: usize| {
-                    let found = ring[at % RING]?;
-                    self.tree.found_leaf(&guard, found).map(|leaf| leaf.chunk)
+                let under_way = |ahead: usize| {
+                    let at = step.checked_sub(chunk_ahead - ahead)?;
+                    let (found, key) = ring[at % RING].filter(|_| at < entries.len())?;
+                    Some((self.tree.found_leaf(&guard, found)?.chunk, key))
                 };
-                if let Some((at, key)) = behind(step, chunk_ahead - group_ahead)
-                    && let Some(chunk) = chunk(at)
-                {
+                if let Some((chunk, key)) = under_way(group_ahead) {
                     chunk.prefetch_group(chunk.abbreviate(key));
                 }
-                if let Some((at, key)) = behind(step, chunk_ahead - record_ahead)
-                    && let Some(chunk) = chunk(at)
+                if let Some((chunk, key)) = under_way(record_ahead)
                     && let Some(slice) = chunk.likely_slice(key, chunk.abbreviate(key))
                 {
                     self.tree.arena.prefetch(slice, RECORD_LINES);
                 }
             }
-            if let Some((at, key)) = behind(step, chunk_ahead) {
-                let found = ring[at % RING].expect("it was looked for before");
+            if let Some(at) = step.checked_sub(chunk_ahead) {
+                let (found, key) = ring[at % RING].expect("it was looked for before");
                 each(at, key, &entries[at], found)
                     .map_err(|error| BatchError { done: at, error })?;
             }

@@ -71,7 +71,7 @@ impl ChunkMap {
     }
 
     /// The same for a key whose chunk was found before, and whose likely record is on its way. If the chunk was
-    /// replaced since, a record of the key that lives there is still the one record of the key, but another may have
+    /// replaced since, a record that lives there is still the one record of the key, but a key that it lacks may have
     /// been put elsewhere.
     #[inline]
     pub(crate) fn read_lock_in<'g>(

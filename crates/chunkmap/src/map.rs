@@ -275,7 +275,7 @@ impl ChunkMap {
     /// # Errors
     /// [`Error::KeyLength`], [`Error::ValueLength`], [`Error::OutOfMemory`].
     pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.put_new(key, value, self.is_logged())
+        self.put_new(None, key, value, self.is_logged())
     }
 
     /// Removes an entry; true if there was one.
@@ -340,8 +340,8 @@ impl ChunkMap {
         self.update_at(None, key, change)
     }
 
-    /// The same for a key whose chunk was found before. If the chunk was replaced since, a record of the key that it
-    /// lacks may have been put elsewhere.
+    /// The same for a key whose chunk was found before. If the chunk was replaced since, a key that it lacks may have
+    /// been put elsewhere.
     #[inline]
     pub(crate) fn update_at<R>(
         &self,
@@ -517,15 +517,22 @@ impl ChunkMap {
         })
     }
 
-    /// Puts a value unless there is one; true if it did. The journal hears of it, or has it from elsewhere.
+    /// Puts a value unless there is one; true if it did. The journal hears of it, or has it from elsewhere. The chunk
+    /// may have been found before: see [`put_if_absent_or_update_at`](Self::put_if_absent_or_update_at).
     #[inline]
-    pub(crate) fn put_new(&self, key: &[u8], value: &[u8], is_told: bool) -> Result<bool> {
+    pub(crate) fn put_new(
+        &self,
+        mut found: Option<Found>,
+        key: &[u8],
+        value: &[u8],
+        is_told: bool,
+    ) -> Result<bool> {
         check_key(key)?;
         check_value(value.len())?;
         self.with_memory(|guard| {
             let mut fresh = Fresh::new(&self.tree.arena);
             loop {
-                let leaf = self.tree.leaf(guard, key);
+                let leaf = self.leaf_once(guard, &mut found, key);
                 match leaf.chunk.find(key, Wanted::Record) {
                     Find::Hit(_) => return Ok(false),
                     Find::Miss(miss) => {

@@ -59,6 +59,28 @@ fn loom_growth_batch() {
     });
 }
 
+/// Reads and updates that found their chunks before another thread replaces them meet what is there all the time, and
+/// what was put before them.
+#[test]
+fn loom_growth_reads() {
+    model(|| {
+        let map = small_map();
+        map.put(b"a", b"1").expect("memory");
+        map.put(b"c", b"1").expect("memory");
+        let other = spawn(&map, |map| map.put_if_absent(b"d", b"1").expect("memory"));
+        let mut read = Vec::new();
+        let batch = map.get_many(&[b"a", b"d"], |_, value| read.push(value.map(<[u8]>::to_vec)));
+        batch.expect("no closure");
+        let wanted = read[1].is_some();
+        let changed = map.update_many(&[b"d"], |_, value| value[0] += 1).expect("memory");
+        assert_eq!(read[0].as_deref(), Some(&b"1"[..]));
+        assert!(changed == 1 || !wanted, "what was read is there");
+        assert!(other.join().expect("no panic"));
+        let left = if changed == 1 { b"2" } else { b"1" };
+        assert_eq!(map.get(b"d").expect("a fine key").as_deref(), Some(&left[..]));
+    });
+}
+
 /// A run beside an insert of a key among its own, of one in front of it, or behind: all are in, each once.
 #[test]
 fn loom_run_insert() {
