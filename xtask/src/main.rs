@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod chores;
+mod failures;
 mod step;
 
 use clap::{Parser, Subcommand};
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// Every chore of the workspace. Each prints the commands it runs, runs all of them, and
-/// ends with a table of times and the command that repeats each failure.
+/// ends with a table of times, the command that repeats each failure, and what failed tests said.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
 struct Cli {

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::failures;
+
 /// A command with a name. Its [`Display`](fmt::Display) form can be pasted into a shell.
 pub(crate) struct Step {
     name: String,
@@ -48,13 +50,18 @@ impl Step {
         command
     }
 
-    fn run(&self, root: &Path) -> Result<(), String> {
+    fn run(&self, root: &Path) -> Result<(), Failed> {
         println!("\n==> {}\n    $ {self}", self.name);
-        let status = self.command(root).status().map_err(|e| self.unstartable(&e))?;
+        let started = self.command(root).stdout(Stdio::piped()).spawn();
+        let mut child = started.map_err(|e| self.unstartable(&e))?;
+        let output = child.stdout.take().expect("it is piped");
+        let tests = failures::tee(output, std::io::stdout().lock());
+        let status = child.wait().map_err(|e| format!("was lost: {e}"))?;
+        let tests = tests.map_err(|e| format!("could not be told: {e}"))?;
         if !status.success() {
-            return Err(format!("ended with {status}"));
+            return Err(Failed { why: format!("ended with {status}"), tests });
         }
-        if self.must_pick_tests { self.expect_tests(root) } else { Ok(()) }
+        if self.must_pick_tests { Ok(self.expect_tests(root)?) } else { Ok(()) }
     }
 
     fn expect_tests(&self, root: &Path) -> Result<(), String> {
@@ -73,6 +80,19 @@ impl Step {
 
     fn unstartable(&self, error: &std::io::Error) -> String {
         format!("cannot start `{}`: {error}", self.words[0])
+    }
+}
+
+/// Why a step failed.
+struct Failed {
+    why: String,
+    /// What failed tests said.
+    tests: Vec<String>,
+}
+
+impl From<String> for Failed {
+    fn from(why: String) -> Self {
+        Failed { why, tests: Vec::new() }
     }
 }
 
@@ -121,8 +141,11 @@ pub(crate) fn run_all(root: &Path, steps: &[Step]) -> ExitCode {
 
     let mut code = ExitCode::SUCCESS;
     for (step, outcome, _) in &outcomes {
-        if let Err(why) = outcome {
+        if let Err(Failed { why, tests }) = outcome {
             println!("\n{} failed: it {why}. To run just that:\n    {step}", step.name);
+            for test in tests {
+                println!("\n{test}");
+            }
             code = ExitCode::FAILURE;
         }
     }

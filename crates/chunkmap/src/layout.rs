@@ -35,11 +35,12 @@ pub(crate) mod record {
     /// The highest bit of the count. So many readers stay for as long as they like; further ones go
     /// in for as long as it takes to copy the record, so that the count never stays at its end.
     pub(crate) const CROWDED: u64 = 1 << (READERS_SHIFT + READERS_BITS - 1);
-    /// The writer copies the bytes elsewhere as they are, and waits for no thread.
+    /// The writer copies the bytes elsewhere as they are, and waits for no thread; with [`EXCLUSIVE`], it has closed the
+    /// record, which is dead soon.
     pub(crate) const MOVING: u64 = 1 << 60;
     /// Removed or superseded; never cleared.
     pub(crate) const DEAD: u64 = 1 << 61;
-    /// The writer changes the bytes in place: readers wait.
+    /// The writer changes the bytes in place, or has closed the record: readers wait.
     pub(crate) const EXCLUSIVE: u64 = 1 << 62;
     /// A writer has the record: other writers wait.
     pub(crate) const WRITER: u64 = 1 << 63;
@@ -267,10 +268,15 @@ pub fn layout_table() -> String {
             record::MOVING.ilog2(),
             1,
             "moving",
-            "the writer moves the record: waiting for it is always short",
+            "the writer moves the record, or has closed it: waiting for it is always short",
         ),
         (record::DEAD.ilog2(), 1, "dead", "removed or superseded; never cleared"),
-        (record::EXCLUSIVE.ilog2(), 1, "exclusive", "bytes change in place: readers wait"),
+        (
+            record::EXCLUSIVE.ilog2(),
+            1,
+            "exclusive",
+            "bytes change in place, or the record is closed: readers wait",
+        ),
         (record::WRITER.ilog2(), 1, "writer", "a writer has the record: writers wait"),
     ];
     for (shift, width, field, meaning) in bits {

@@ -123,7 +123,8 @@ impl ChunkMap {
 
     /// Tells each change from now on to a journal, before any thread reads it. Only
     /// [`contains_key`](Self::contains_key) and [`put_if_absent`](Self::put_if_absent) may find a key
-    /// whose insert is being told.
+    /// whose insert is being told. A [`scan`](Self::scan) that begins once the journal has heard of a change shows what
+    /// the change has left.
     #[must_use]
     pub fn with_journal(mut self, journal: Arc<dyn Journal>) -> ChunkMap {
         self.journal = Some(journal);
@@ -143,6 +144,16 @@ impl ChunkMap {
     pub(crate) fn log(&self, key: &[u8], effect: Effect<'_>) {
         if let Some(journal) = &self.journal {
             journal.log(key, effect);
+        }
+    }
+
+    /// As [`log`](Self::log), of a change that ends a record: another one takes its place, or none. A reader that comes
+    /// from now on waits until it has (I-CLOSED).
+    #[inline]
+    pub(crate) fn log_end_of(&self, lock: &mut WriteLock<'_>, effect: Effect<'_>) {
+        if let Some(journal) = &self.journal {
+            lock.close();
+            journal.log(lock.key(), effect);
         }
     }
 

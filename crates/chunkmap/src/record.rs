@@ -5,6 +5,7 @@
 //! | header | reader: readers +1 (Acquire), -1 (Release) | writer: readers, before it goes exclusive |
 //! | | writer: writer and exclusive bit on (SeqCst), off with the new length (Release) | readers and writers |
 //! | | mover: writer and moving bit on (Acquire), off (Release) | writers |
+//! | | remover, replacer of a map with a journal: exclusive and moving bit on (Relaxed), which closes the record | readers and writers |
 //! | | remover, replacer: dead bit (Release), once | every thread, before use |
 //!
 //! *Thread safety*: a `Record` may be used by any number of threads.
@@ -18,6 +19,8 @@
 //! - I-VALUE: the value's bytes change only while the exclusive bit is on, which
 //!   excludes readers, and after the writer has seen that no reader has declared the record
 //!   (I-DECLARED, `hazards`); or before the record is published.
+//! - I-CLOSED: between the moment at which a journal hears that a record is removed or superseded, and the moment at
+//!   which the record is dead, no reader goes in. So a thread that has heard of it from the journal finds what is left.
 //! - I-OWNER: while the writer bit is on, only its holder changes the entry word
 //!   that names the record (besides freezing it), and the dead bit.
 
@@ -218,7 +221,10 @@ impl<'g> Record<'g> {
                 return Ok(Entered::Dead);
             }
             if header.has(EXCLUSIVE) {
-                may_wait(self.base)?;
+                // A record that is closed is dead soon: waiting for that closes no circle.
+                if !header.has(MOVING) {
+                    may_wait(self.base)?;
+                }
                 return Ok(Entered::Busy);
             }
             if header.readers() == READERS_MAX {
@@ -236,8 +242,8 @@ impl<'g> Record<'g> {
     #[inline]
     fn leave(&self) {
         let mut header = self.load(Ordering::Relaxed);
-        // Readers keep the bit off in a record of the map: only a copy has it.
-        while !header.has(EXCLUSIVE) {
+        // A record of the map has the exclusive bit of a writer: a copy alone has it without one.
+        while !header.has(EXCLUSIVE) || header.has(WRITER) {
             debug_assert!(header.readers() > 0, "a reader leaves once");
             // Release: pairs with the Acquire of a writer that finds no reader inside, and of the
             // reclaimer, which may free a dead record at once.
@@ -374,7 +380,7 @@ impl<'g> Record<'g> {
                 return Ok(Entered::Dead);
             }
             if header.has(WRITER) {
-                // A mover ends by itself: waiting for it closes no circle.
+                // A mover ends by itself, and so does a writer that has closed the record: waiting closes no circle.
                 if !header.has(MOVING) {
                     may_wait(self.base)?;
                 }
@@ -569,6 +575,14 @@ impl<'g> WriteLock<'g> {
         self.value_len = len;
     }
 
+    /// Keeps readers from going in until the record is dead; those inside stay (I-CLOSED). The bytes stay as they are.
+    pub(crate) fn close(&mut self) {
+        if self.access == WriteMode::Copy {
+            // INVARIANT: I-CLOSED. Relaxed: threads hear of it from the journal.
+            self.record.header().fetch_or(EXCLUSIVE | MOVING, Ordering::Relaxed);
+        }
+    }
+
     /// Marks the record dead, for ever. Linearization point of a remove.
     pub(crate) fn bury(&mut self) {
         // Release: pairs with the Acquire in `is_dead`; the entry word of a
@@ -584,7 +598,7 @@ impl Drop for WriteLock<'_> {
         let header = self.record.header();
         if self.access == WriteMode::Copy {
             // Release: pairs with the Acquire of the next writer.
-            header.fetch_and(!(WRITER | MOVING), Ordering::Release);
+            header.fetch_and(!(WRITER | EXCLUSIVE | MOVING), Ordering::Release);
             return;
         }
         // No other thread writes a header whose exclusive bit is on, so a store will do.

@@ -216,18 +216,23 @@ impl<'g> Change<'g> {
 
     /// Tells what the closure wrote, while the record is still this thread's.
     #[inline]
-    fn log(&mut self) {
+    fn log(&mut self, lock: &mut WriteLock<'_>) {
         if !self.map.is_logged() {
             return;
         }
         let (map, key, written) = (self.map, self.key, self.place.written.clone());
+        let is_end = self.place.fresh.is_some();
         let value = self.value();
-        match written {
-            Written::Some(range) if range.is_empty() => {}
+        let effect = match written {
+            Written::Some(range) if range.is_empty() => return,
             Written::Some(range) if range.len() <= value.len() / 2 => {
-                map.log(key, Effect::Write { offset: range.start, bytes: &value[range] });
+                Effect::Write { offset: range.start, bytes: &value[range] }
             }
-            Written::Some(_) | Written::All => map.log(key, Effect::Put(&value)),
+            Written::Some(_) | Written::All => Effect::Put(&value),
+        };
+        match is_end {
+            true => map.log_end_of(lock, effect),
+            false => map.log(key, effect),
         }
     }
 }
@@ -242,7 +247,7 @@ impl Drop for Change<'_> {
             // It shrank a lot. Without memory for a smaller one it keeps its slice.
             let _ = self.value().move_to(new_len);
         }
-        self.log();
+        self.log(&mut lock);
         match self.place.fresh {
             None => {
                 lock.set_value_len(new_len);

@@ -139,7 +139,7 @@ impl ChunkMap {
         } else {
             let successor = fresh.get(key, value)?;
             fresh.published();
-            self.log(key, Effect::Put(value));
+            self.log_end_of(&mut lock, Effect::Put(value));
             self.supersede(guard, hit, lock, successor);
         }
         self.counters.resized(old_len, value.len());
@@ -187,7 +187,7 @@ impl ChunkMap {
     /// Buries a locked record and empties its entry.
     pub(crate) fn unlink(&self, guard: &Guard, hit: Hit<'_>, mut lock: WriteLock<'_>) {
         let (key, value_len) = (lock.key(), lock.value_len());
-        self.log(key, Effect::Remove);
+        self.log_end_of(&mut lock, Effect::Remove);
         let removing = self.removals.begin();
         lock.bury();
         self.counters.removed(key.len(), value_len);

@@ -27,7 +27,8 @@ pub enum Effect<'a> {
 /// An engine tells each change once, while no other thread can change the entry of that key: so the
 /// order in which a journal hears of changes to a key is the order in which they happened. It tells a
 /// change before any thread reads it (the ordered engine), or once it is made (the hash engine), in
-/// either case before the call returns that made it.
+/// either case before the call returns that made it. A scan that begins once a change was told shows what the
+/// change has left.
 pub trait Journal: Debug + Send + Sync {
     /// Takes down a change. It must not call the table, nor panic. Where it fails, it remembers the
     /// failure itself, and takes down nothing more.

@@ -1,4 +1,7 @@
 //! The log and its tables: changes, checkpoints, durability.
+//!
+//! *Invariants*
+//! - I-SCANNED: what [`Entries::for_each`] tells has each change of which the journal had heard when it began.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -48,7 +51,8 @@ pub trait Checkpoints: Debug + Send + Sync {
 pub trait Entries: Debug + Send + Sync {
     /// Tells every entry that is there from the beginning to the end of the call once, and others once
     /// or not at all, each as it was at some moment of it. No entry may be told before the journal of
-    /// the table has heard of it.
+    /// the table has heard of it, and none as it was before a change of which the journal had heard when the
+    /// call began.
     ///
     /// # Errors
     /// Those of `entry`, which end it, and of the table.
@@ -614,6 +618,7 @@ impl Wal {
         load: Option<(TableId, &mut Tell<'_>)>,
     ) -> Result<Checkpoint> {
         self.appender.check()?;
+        // INVARIANT: I-SCANNED: the tables are scanned behind this moment, so that they show what the log gives up.
         let (position, next_table, tables) = {
             let tables = lock(&self.tables);
             (self.appender.log.position(), tables.next, tables.open.clone())

@@ -1,11 +1,13 @@
 //! What a journal hears, and when.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
+use loom::sync::atomic::{AtomicUsize, Ordering};
 use sapwood_engine::{Effect, Journal};
 
 use super::{model, small_map, spawn};
-use crate::ChunkMap;
+use crate::{ChunkMap, Direction};
 
 /// What a journal heard of a key last.
 #[derive(Debug, Default)]
@@ -81,4 +83,86 @@ fn loom_told_before_read() {
         }
         other.join().expect("no panic");
     });
+}
+
+/// How many changes a journal has heard of.
+#[derive(Debug, Default)]
+struct Count(AtomicUsize);
+
+impl Journal for Count {
+    fn sync(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn log(&self, _: &[u8], _: Effect<'_>) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// A scan that begins once the journal has heard of a change of an entry shows what the change has left: a checkpoint
+/// begins so, and the log gives up what came before it.
+#[track_caller]
+fn told_before_scan(change: fn(&ChunkMap), left: Option<u8>) {
+    model(move || {
+        let told = Arc::new(Count::default());
+        let map = Arc::into_inner(small_map()).expect("not shared yet");
+        let map = Arc::new(map.with_journal(told.clone() as Arc<dyn Journal>));
+        map.put(b"k", b"1").expect("memory");
+        let other = spawn(&map, change);
+        if told.0.load(Ordering::Acquire) == 2 {
+            let mut found = None;
+            let flow = map.scan(.., Direction::Ascending, |_, value| {
+                found = Some(value[0]);
+                ControlFlow::<()>::Continue(())
+            });
+            assert!(flow.expect("no closure that changes a value").is_continue());
+            assert_eq!(found, left);
+        }
+        other.join().expect("no panic");
+        assert_eq!(map.get(b"k").expect("a fine key").map(|value| value[0]), left);
+    });
+}
+
+#[test]
+fn loom_scan_behind_remove() {
+    told_before_scan(|map| assert!(map.remove(b"k").expect("a fine key")), None);
+}
+
+/// Runs a change while its thread reads the entry.
+fn beside_reader(map: &ChunkMap, change: impl FnOnce()) {
+    let read = map.get_with(b"k", |value| {
+        change();
+        value[0]
+    });
+    assert_eq!(read.expect("a fine key"), Some(b'1'));
+}
+
+#[test]
+fn loom_scan_behind_remove_beside_reader() {
+    let remove = |map: &ChunkMap| {
+        beside_reader(map, || assert!(map.remove(b"k").expect("a fine key")));
+    };
+    told_before_scan(remove, None);
+}
+
+#[test]
+fn loom_scan_behind_put_beside_reader() {
+    let put = |map: &ChunkMap| {
+        beside_reader(map, || assert!(map.put(b"k", b"2").expect("memory")));
+    };
+    told_before_scan(put, Some(b'2'));
+}
+
+#[test]
+fn loom_scan_behind_update_beside_reader() {
+    let update = |map: &ChunkMap| {
+        let change = || map.update(b"k", |value| value[0] = b'2').expect("memory");
+        beside_reader(map, || assert!(change().is_some()));
+    };
+    told_before_scan(update, Some(b'2'));
+}
+
+#[test]
+fn loom_scan_behind_longer_put() {
+    told_before_scan(|map| assert!(map.put(b"k", &[b'2'; 200]).expect("memory")), Some(b'2'));
 }
