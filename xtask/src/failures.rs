@@ -38,7 +38,9 @@ impl Failures {
             self.open = Some((line.to_owned(), VecDeque::new(), 0));
         } else if line == "failures:" {
             self.end_section();
-        } else if let Some((_, lines, left_out)) = &mut self.open {
+        } else if let Some((_, lines, left_out)) = &mut self.open
+            && !is_frame(line)
+        {
             lines.push_back(line.to_owned());
             if lines.len() > LINES_KEPT {
                 lines.pop_front();
@@ -53,6 +55,13 @@ impl Failures {
         let all: Vec<String> = [heading].into_iter().chain(cut).chain(lines).collect();
         self.sections.push(all.join("\n").trim_end().to_owned());
     }
+}
+
+/// Whether a line is of a backtrace, which would leave no room for the reason: `   3: name`, or `   at file:line`.
+fn is_frame(line: &str) -> bool {
+    let Some((number, _)) = line.trim_start().split_once([':', ' ']) else { return false };
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    line.starts_with("  ") && (is_number || number == "at")
 }
 
 #[cfg(test)]
@@ -73,6 +82,12 @@ mod tests {
         assert_eq!(sections[0], "---- a stdout ----\nthread 'a' panicked");
         assert!(sections[1].starts_with("---- b::c stdout ----\n(11 lines before)\nline 11\n"));
         assert!(sections[1].ends_with("line 49"), "{}", sections[1]);
+        let frames: String =
+            (0..60).map(|at| format!("  {at:>2}: name\n    at ./a.rs:{at}:1\n")).collect();
+        let output =
+            format!("---- a stdout ----\n1: why\nstack backtrace:\n{frames}repeat with: it\n");
+        let told = tee(output.as_bytes(), Vec::new()).expect("memory");
+        assert_eq!(told, ["---- a stdout ----\n1: why\nstack backtrace:\nrepeat with: it"]);
         assert!(tee(&b"running 0 tests\n"[..], Vec::new()).expect("memory").is_empty());
     }
 }

@@ -140,17 +140,9 @@ impl ChunkMap {
         self
     }
 
+    /// Tells a change of a record that is locked, before it is made. No reader goes in from here on until it is (I-CLOSED).
     #[inline]
-    pub(crate) fn log(&self, key: &[u8], effect: Effect<'_>) {
-        if let Some(journal) = &self.journal {
-            journal.log(key, effect);
-        }
-    }
-
-    /// As [`log`](Self::log), of a change that ends a record: another one takes its place, or none. A reader that comes
-    /// from now on waits until it has (I-CLOSED).
-    #[inline]
-    pub(crate) fn log_end_of(&self, lock: &mut WriteLock<'_>, effect: Effect<'_>) {
+    pub(crate) fn log(&self, lock: &mut WriteLock<'_>, effect: Effect<'_>) {
         if let Some(journal) = &self.journal {
             lock.close();
             journal.log(lock.key(), effect);

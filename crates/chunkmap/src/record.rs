@@ -19,8 +19,8 @@
 //! - I-VALUE: the value's bytes change only while the exclusive bit is on, which
 //!   excludes readers, and after the writer has seen that no reader has declared the record
 //!   (I-DECLARED, `hazards`); or before the record is published.
-//! - I-CLOSED: between the moment at which a journal hears that a record is removed or superseded, and the moment at
-//!   which the record is dead, no reader goes in. So a thread that has heard of it from the journal finds what is left.
+//! - I-CLOSED: from before a journal hears of a change until the change is made, no reader goes into the record: one that
+//!   is removed or superseded is dead then. So a thread that has heard of the change from the journal finds what it left.
 //! - I-OWNER: while the writer bit is on, only its holder changes the entry word
 //!   that names the record (besides freezing it), and the dead bit.
 
@@ -575,7 +575,9 @@ impl<'g> WriteLock<'g> {
         self.value_len = len;
     }
 
-    /// Keeps readers from going in until the record is dead; those inside stay (I-CLOSED). The bytes stay as they are.
+    /// Keeps readers from going in. In place they are out already; else those inside stay, the bytes stay as they are, and
+    /// the record is to be buried (I-CLOSED).
+    #[inline]
     pub(crate) fn close(&mut self) {
         if self.access == WriteMode::Copy {
             // INVARIANT: I-CLOSED. Relaxed: threads hear of it from the journal.

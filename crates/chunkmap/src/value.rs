@@ -220,19 +220,14 @@ impl<'g> Change<'g> {
         if !self.map.is_logged() {
             return;
         }
-        let (map, key, written) = (self.map, self.key, self.place.written.clone());
-        let is_end = self.place.fresh.is_some();
+        let (map, written) = (self.map, self.place.written.clone());
         let value = self.value();
-        let effect = match written {
-            Written::Some(range) if range.is_empty() => return,
+        match written {
+            Written::Some(range) if range.is_empty() => {}
             Written::Some(range) if range.len() <= value.len() / 2 => {
-                Effect::Write { offset: range.start, bytes: &value[range] }
+                map.log(lock, Effect::Write { offset: range.start, bytes: &value[range] });
             }
-            Written::Some(_) | Written::All => Effect::Put(&value),
-        };
-        match is_end {
-            true => map.log_end_of(lock, effect),
-            false => map.log(key, effect),
+            Written::Some(_) | Written::All => map.log(lock, Effect::Put(&value)),
         }
     }
 }

@@ -90,8 +90,8 @@ impl ChunkMap {
         match leaf.chunk.append(end, key, slice) {
             Append::Done => {
                 fresh.published();
-                if born.is_some() {
-                    self.log(key, Effect::Put(value));
+                if let Some(mut born) = born {
+                    self.log(&mut born, Effect::Put(value));
                 }
                 self.counters.inserted(key.len(), value.len());
                 Ok(true)
@@ -135,11 +135,11 @@ impl ChunkMap {
             // SAFETY: I-VALUE: alone with the bytes, and the slice has room for the value.
             unsafe { lock.value_ptr().copy_from_nonoverlapping(value.as_ptr(), value.len()) };
             lock.set_value_len(value.len());
-            self.log(key, Effect::Put(value));
+            self.log(&mut lock, Effect::Put(value));
         } else {
             let successor = fresh.get(key, value)?;
             fresh.published();
-            self.log_end_of(&mut lock, Effect::Put(value));
+            self.log(&mut lock, Effect::Put(value));
             self.supersede(guard, hit, lock, successor);
         }
         self.counters.resized(old_len, value.len());
@@ -187,7 +187,7 @@ impl ChunkMap {
     /// Buries a locked record and empties its entry.
     pub(crate) fn unlink(&self, guard: &Guard, hit: Hit<'_>, mut lock: WriteLock<'_>) {
         let (key, value_len) = (lock.key(), lock.value_len());
-        self.log_end_of(&mut lock, Effect::Remove);
+        self.log(&mut lock, Effect::Remove);
         let removing = self.removals.begin();
         lock.bury();
         self.counters.removed(key.len(), value_len);
