@@ -112,7 +112,7 @@ pub(crate) unsafe fn write_chunk(
         (&raw mut (*head).picks).write(shape.picks);
         RawAtomicU64::init(&raw mut (*head).claim, 0);
         RawAtomicU64::init(&raw mut (*head).tombstones, 0);
-        RawAtomicU64::init(&raw mut (*head).gone, 0);
+        RawAtomicU64::init(&raw mut (*head).edges, 0);
         for group in 0..plan.delta_cap.div_ceil(FINGERPRINTS_PER_WORD) {
             RawAtomicU64::init(base.add(layout.fingerprints + group * 8).cast(), 0);
         }

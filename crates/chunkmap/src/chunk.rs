@@ -14,7 +14,7 @@
 //! | fingerprint byte, delta abbreviation | inserter, after its CAS (Release, Relaxed): a hint that may lag | searches; zero means "look at the word" |
 //! | claim | rebalance (CAS, AcqRel), given back if memory runs out | writers that met a frozen word |
 //! | tombstones | remover (Relaxed) | remover, to decide on a rebalance |
-//! | gone | search for the nearest entry that passed tombstones (Release) | the next one (Acquire), which passes over them |
+//! | edges | search for the nearest entry at an end (Release) | the next one (Acquire), which passes over what that has looked at |
 //!
 //! *Invariants*
 //! - I-APPEND: delta words fill from the first to the last and never become empty again.
@@ -30,7 +30,7 @@ use std::cmp::Ordering as KeyOrder;
 use std::marker::PhantomData;
 
 use sapwood_engine::Direction;
-use sapwood_mem::arena::prefetch_line;
+use sapwood_mem::arena::{LastBlock, prefetch_line};
 use sapwood_mem::sync::{Ordering, RawAtomicU64};
 use sapwood_mem::{Arena, SliceRef};
 
@@ -39,6 +39,7 @@ use crate::layout::{
     ChunkHead, ChunkLayout, EXACT, EntryState, FINGERPRINTS_PER_WORD, FROZEN, GROUP_BYTES,
     GROUP_ENTRIES, INEXACT_CAME, KIND_CHUNK, PREFIX_BY_BOUNDS, TOMBSTONE, UNBOUNDED,
 };
+use crate::options::DELTA_ENTRIES_MAX;
 use crate::record::Record;
 use crate::shape::{PICKS_MAX, Shape};
 
@@ -120,6 +121,39 @@ pub(crate) struct Miss {
     pub(crate) stale: bool,
 }
 
+/// What is known of an end of a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Edge {
+    /// So many sorted entries there are tombstones.
+    pub(crate) gone: usize,
+    /// Of so many entries of the delta, ...
+    pub(crate) read: usize,
+    /// ... but for those that are tombstones, this one is nearest to the end, if it is none.
+    pub(crate) nearest: usize,
+}
+
+impl Edge {
+    fn shift(direction: Direction) -> u32 {
+        match direction {
+            Direction::Ascending => 0,
+            Direction::Descending => u32::BITS,
+        }
+    }
+
+    #[inline]
+    fn from_bits(bits: u32) -> Edge {
+        let [read, nearest] = [16, 24].map(|shift| usize::from((bits >> shift) as u8));
+        Edge { gone: usize::from(bits as u16), read, nearest }
+    }
+
+    fn to_bits(self) -> u32 {
+        let gone = self.gone.min(usize::from(u16::MAX));
+        (gone | self.read << 16 | self.nearest << 24) as u32
+    }
+}
+
+const _: () = assert!(DELTA_ENTRIES_MAX <= u8::MAX as usize);
+
 /// The outcome of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Append {
@@ -135,6 +169,59 @@ pub(crate) enum Append {
 pub(crate) struct Gathered {
     pub(crate) abbreviation: u64,
     pub(crate) slice: SliceRef,
+}
+
+/// Entries of a delta, each with its place.
+pub(crate) struct DeltaEntries<'g, F> {
+    chunk: Chunk<'g>,
+    next: usize,
+    is_wanted: F,
+}
+
+impl<F> DeltaEntries<'_, F> {
+    /// Where it goes on; once there are no more, the end of the delta.
+    pub(crate) fn place(&self) -> usize {
+        self.next
+    }
+}
+
+impl<F: Fn(u64) -> bool> Iterator for DeltaEntries<'_, F> {
+    type Item = (usize, Gathered);
+
+    #[inline]
+    fn next(&mut self) -> Option<(usize, Gathered)> {
+        let chunk = self.chunk;
+        let abbreviations = chunk.delta_abbreviations();
+        // Relaxed: zero where it is not known yet, and behind the last entry.
+        let mut rest = (self.next..).zip(&abbreviations[self.next..]);
+        loop {
+            let mut known = rest.by_ref().map(|(at, known)| (at, known.load(Ordering::Relaxed)));
+            let found = known.find(|(_, known)| *known == 0 || (self.is_wanted)(*known));
+            let Some((at, known)) = found else {
+                self.next = chunk.delta_cap;
+                return None;
+            };
+            // Acquire: pairs with the CAS in `append` or `swap` that published the record.
+            let word = chunk.delta_words()[at].load(Ordering::Acquire);
+            let slice = match EntryState::of(word) {
+                EntryState::Record(slice) => slice,
+                // I-APPEND: nothing lies behind an empty word.
+                EntryState::Empty => {
+                    self.next = at;
+                    return None;
+                }
+                EntryState::Tombstone => continue,
+            };
+            let abbreviation = match known {
+                0 => chunk.abbreviate(chunk.record(slice).key()),
+                known => known,
+            };
+            if known != 0 || (self.is_wanted)(abbreviation) {
+                self.next = at + 1;
+                return Some((at, Gathered { abbreviation, slice }));
+            }
+        }
+    }
 }
 
 impl<'g> Chunk<'g> {
@@ -358,6 +445,11 @@ impl<'g> Chunk<'g> {
         self.arena.capacity(self.slice)
     }
 
+    /// Bytes that a record's slice has room for.
+    pub(crate) fn slice_bytes(&self, slice: SliceRef) -> usize {
+        self.arena.capacity(slice)
+    }
+
     /// Asks for the first cache lines of a record.
     #[inline]
     pub(crate) fn prefetch_record(&self, slice: SliceRef, lines: usize) {
@@ -376,6 +468,13 @@ impl<'g> Chunk<'g> {
         // SAFETY: I-PINNED: words of a chunk name records that are retired only after no current
         // chunk names them; the guard of `'g` was there before.
         unsafe { Record::new(self.arena.ptr(slice)) }
+    }
+
+    /// As [`record`](Self::record), for one slice after the other, while a guard stays.
+    #[inline(always)]
+    pub(crate) fn record_near(&self, last: &mut LastBlock, slice: SliceRef) -> Record<'g> {
+        // SAFETY: as in `record`.
+        unsafe { Record::new(self.arena.ptr_near(last, slice)) }
     }
 
     /// Finds the live record of `key`.
@@ -527,6 +626,23 @@ impl<'g> Chunk<'g> {
         self.lower_bound_in(run.start, run.end, key, or_equal)
     }
 
+    /// Asks for the words of sorted entries, those that there are, and of as many abbreviations.
+    #[inline]
+    pub(crate) fn prefetch_sorted(&self, entries: std::ops::Range<usize>) {
+        let last = entries.end.min(self.sorted_len);
+        for at in (entries.start..last).step_by(64 / size_of::<u64>()) {
+            prefetch_line(self.base.wrapping_add(self.layout.sorted_abbreviation(at)));
+            prefetch_line(self.base.wrapping_add(self.layout.sorted_word(at)));
+        }
+    }
+
+    /// Asks for what a walk over the chunk looks at first.
+    pub(crate) fn prefetch_begin(&self, entries: usize) {
+        self.prefetch_sorted(0..entries);
+        prefetch_line(self.base.wrapping_add(self.layout.delta_words));
+        prefetch_line(self.base.wrapping_add(self.layout.bytes));
+    }
+
     /// Asks for the group that keys of this abbreviation are in, without touching it.
     #[inline]
     pub(crate) fn prefetch_group(&self, abbreviation: u64) {
@@ -634,28 +750,21 @@ impl<'g> Chunk<'g> {
         self.delta_words().iter().position(empty).unwrap_or(self.delta_cap)
     }
 
-    /// Sorted entries at the end where a walk begins that are tombstones, as far as that is known. They stay what they
-    /// are.
+    /// What is known of the end where a walk begins. It stays true.
     #[inline]
-    pub(crate) fn gone(&self, direction: Direction) -> usize {
-        // Acquire: pairs with the Release in `note_gone`: a thread that passes over them sees what came before they went.
-        let gone = self.head().gone.load(Ordering::Acquire);
-        let half = match direction {
-            Direction::Ascending => gone as u32,
-            Direction::Descending => (gone >> 32) as u32,
-        };
-        half as usize
+    pub(crate) fn edge(&self, direction: Direction) -> Edge {
+        // Acquire: pairs with the Release in `note_edge`: a thread that relies on it sees what it was made of.
+        let edges = self.head().edges.load(Ordering::Acquire);
+        Edge::from_bits((edges >> Edge::shift(direction)) as u32)
     }
 
-    /// Notes how many they are.
-    pub(crate) fn note_gone(&self, direction: Direction, count: usize) {
-        let (ascending, descending) = match direction {
-            Direction::Ascending => (count, self.gone(Direction::Descending)),
-            Direction::Descending => (self.gone(Direction::Ascending), count),
-        };
-        let gone = ascending as u64 | (descending as u64) << 32;
-        // Release: pairs with the Acquire in `gone`. What another thread has noted meanwhile may get lost.
-        self.head().gone.store(gone, Ordering::Release);
+    /// Notes what is known.
+    #[cold]
+    pub(crate) fn note_edge(&self, direction: Direction, edge: Edge) {
+        let shift = Edge::shift(direction);
+        let others = self.head().edges.load(Ordering::Acquire) & !(u64::from(u32::MAX) << shift);
+        // Release: pairs with the Acquire in `edge`. What another thread has noted meanwhile may get lost.
+        self.head().edges.store(others | u64::from(edge.to_bits()) << shift, Ordering::Release);
     }
 
     /// Counts a walk over the whole chunk; true if it is time to move its records together.
@@ -698,7 +807,7 @@ impl<'g> Chunk<'g> {
             let EntryState::Record(slice) = EntryState::of(word.load(Ordering::Acquire)) else {
                 continue;
             };
-            if self.arena.capacity(slice) > CLUSTERED_BYTES_MAX {
+            if self.slice_bytes(slice) > CLUSTERED_BYTES_MAX {
                 continue;
             }
             let before = before[slice.size_class() % SIZES].replace(slice);
@@ -754,37 +863,34 @@ impl<'g> Chunk<'g> {
     pub(crate) fn delta_entries_where<F: Fn(u64) -> bool>(
         &self,
         is_wanted: F,
-    ) -> impl Iterator<Item = (usize, Gathered)> + use<'g, F> {
-        let chunk = *self;
-        let mut at = 0;
-        std::iter::from_fn(move || {
-            while at < chunk.delta_cap {
-                let this = at;
-                at += 1;
-                // Relaxed: zero where it is not known yet, and behind the last entry.
-                let known = chunk.delta_abbreviations()[this].load(Ordering::Relaxed);
-                if known != 0 && !is_wanted(known) {
-                    continue;
-                }
-                // Acquire: pairs with the CAS in `append` or `swap` that published the record.
-                let word = chunk.delta_words()[this].load(Ordering::Acquire);
-                let slice = match EntryState::of(word) {
-                    EntryState::Record(slice) => slice,
-                    // I-APPEND: nothing lies behind an empty word.
-                    EntryState::Empty => return None,
-                    EntryState::Tombstone => continue,
-                };
-                let abbreviation = match known {
-                    0 => chunk.abbreviate(chunk.record(slice).key()),
-                    known => known,
-                };
-                if known == 0 && !is_wanted(abbreviation) {
-                    continue;
-                }
-                return Some((this, Gathered { abbreviation, slice }));
-            }
-            None
-        })
+    ) -> DeltaEntries<'g, F> {
+        self.delta_entries_from(0, is_wanted)
+    }
+
+    /// The same from a place on.
+    #[inline]
+    pub(crate) fn delta_entries_from<F: Fn(u64) -> bool>(
+        &self,
+        next: usize,
+        is_wanted: F,
+    ) -> DeltaEntries<'g, F> {
+        DeltaEntries { chunk: *self, next, is_wanted }
+    }
+
+    /// The entry of the delta that is at a place, unless `record` tells none of its word.
+    #[inline]
+    pub(crate) fn delta_entry(
+        &self,
+        at: usize,
+        record: impl Fn(&'g RawAtomicU64) -> Option<SliceRef>,
+    ) -> Option<Gathered> {
+        let slice = record(&self.delta_words()[at])?;
+        // Relaxed: a hint; zero means that it is not known yet.
+        let abbreviation = match self.delta_abbreviations()[at].load(Ordering::Relaxed) {
+            0 => self.abbreviate(self.record(slice).key()),
+            known => known,
+        };
+        Some(Gathered { abbreviation, slice })
     }
 
     /// Every entry that is no tombstone, in key order; of a frozen chunk.

@@ -12,10 +12,11 @@
 //!
 //! *Thread safety*: each walk has its own columns and its own filter.
 
+use std::mem::MaybeUninit;
 use std::ops::{ControlFlow, Range};
 
 use sapwood_engine::{Column, ColumnBatch, KeyRange, Validity};
-use sapwood_mem::arena::prefetch_line;
+use sapwood_mem::arena::{LastBlock, prefetch_line};
 use sapwood_mem::reclaim::Guard;
 use sapwood_mem::sync::{Ordering, RawAtomicU64};
 
@@ -28,7 +29,7 @@ use crate::layout::EntryState;
 use crate::layout::record::value_offset;
 use crate::map::{ChunkMap, check_key};
 use crate::record::{Entered, ReadLock, Record};
-use crate::scan::{From, Place, Step, key_bounds, walk};
+use crate::scan::{From, Place, Step, key_bounds, next_border, walk};
 use crate::tree::Found;
 
 /// Most bytes of a key, and of a value, that columns have.
@@ -119,8 +120,10 @@ impl ChunkMap {
         let mut gathering = Gathering::new(self, &guard, widths);
         walk(&guard, bounds, Direction::Ascending, |rest, next| {
             let chunk = self.chunk_at_edge(&guard, rest, Direction::Ascending);
+            let border = next_border(&chunk, bounds, Direction::Ascending);
+            let following = border.map(|border| self.tree.find_leaf(&guard, border));
             let merge = Merge::new(chunk, rest, Direction::Ascending);
-            let step = match gathering.chunk(merge, next, &mut show)? {
+            let step = match gathering.chunk(merge, following, next, &mut show)? {
                 Walked::Break(result) => return Ok(Step::Break(result)),
                 Walked::Anew => Step::On,
                 Walked::Whole => {
@@ -254,18 +257,25 @@ impl<'m: 'g, 'g> Gathering<'m, 'g> {
     fn chunk<B>(
         &mut self,
         mut merge: Merge<'g>,
+        mut following: Option<Found>,
         next_place: &mut Place,
         show: &mut impl FnMut(Piece<'_>) -> ControlFlow<B>,
     ) -> Result<Walked<B>> {
         let (chunk, epoch) = (*merge.chunk(), self.guard.epoch());
         let bytes = self.columns.record_bytes(chunk.low().unwrap_or_default().len());
         let mut previous = Previous { record: None, moved: false };
-        let (mut group, mut next) = (Group::new(), Group::new());
+        let (mut group, mut next) = (&mut Group::new(), &mut Group::new());
         group.fill(&mut merge, bytes);
-        while let Some(&(_, last)) = group.entries.last() {
+        while let Some(Asked { record: last, .. }) = group.entries().last() {
             // Their records come while those of this group are read.
             next.fill(&mut merge, bytes);
-            self.group(&chunk, &group, &mut previous)?;
+            if merge.sorted_left() < GROUP
+                && let Some(found) = following.take()
+                && let Some(leaf) = self.map.tree.found_leaf(self.guard, found)
+            {
+                leaf.chunk.prefetch_begin(2 * GROUP);
+            }
+            self.group(&chunk, group, &mut previous)?;
             if !self.columns.has_room() || !self.short.is_empty() {
                 next_place.set(From::Behind, last.key());
                 if let ControlFlow::Break(result) = self.show_group(show) {
@@ -290,21 +300,23 @@ impl<'m: 'g, 'g> Gathering<'m, 'g> {
         if let Some(declaring) = &self.declaring {
             declaring.declare(&group.bits);
         }
-        for &(word, record) in &group.entries {
-            if previous.moved && previous.is_of(record.key()) {
-                // As `ChunkCursor::next` says.
-                continue;
-            }
-            // SAFETY: declared just now, and reached under the guard.
-            let read = self.declaring.as_ref().and_then(|_| unsafe { record.read_declared() });
-            match read {
-                Some((key, value)) if self.columns.take(key, value) => {
-                    *previous = Previous { record: Some(record), moved: false };
+        let mut rest = group.entries();
+        loop {
+            if self.declaring.is_some() && !previous.moved {
+                // SAFETY: declared just now, and reached under the guard.
+                let taken = unsafe { self.columns.take_run(rest) };
+                if let Some((last, _)) = rest[..taken].split_last() {
+                    *previous = Previous { record: Some(last.record), moved: false };
                 }
-                _ => self.by_itself(chunk, word, record, previous)?,
+                rest = &rest[taken..];
+            }
+            let Some((entry, behind)) = rest.split_first() else { return Ok(()) };
+            rest = behind;
+            // Else as `ChunkCursor::next` says.
+            if !(previous.moved && previous.is_of(entry.record.key())) {
+                self.by_itself(chunk, *entry, previous)?;
             }
         }
-        Ok(())
     }
 
     /// Takes an entry that is too short for the columns, or whose record was dead or being changed, with a count.
@@ -312,8 +324,7 @@ impl<'m: 'g, 'g> Gathering<'m, 'g> {
     fn by_itself(
         &mut self,
         chunk: &Chunk<'g>,
-        word: &'g RawAtomicU64,
-        record: Record<'g>,
+        Asked { word, record }: Asked<'g>,
         previous: &mut Previous<'g>,
     ) -> Result<()> {
         if self.enter(record)? {
@@ -495,43 +506,91 @@ impl<'m: 'g, 'g> Gathering<'m, 'g> {
     }
 }
 
+/// An entry whose record is asked for.
+#[derive(Clone, Copy)]
+struct Asked<'g> {
+    word: &'g RawAtomicU64,
+    record: Record<'g>,
+}
+
 /// Entries of a chunk whose records are asked for.
 struct Group<'g> {
-    entries: Vec<(&'g RawAtomicU64, Record<'g>)>,
+    entries: [MaybeUninit<Asked<'g>>; GROUP],
+    len: usize,
     bits: Bits,
 }
 
 impl<'g> Group<'g> {
     fn new() -> Group<'g> {
-        Group { entries: Vec::with_capacity(GROUP), bits: Bits::default() }
+        Group { entries: [const { MaybeUninit::uninit() }; GROUP], len: 0, bits: Bits::default() }
+    }
+
+    #[inline]
+    fn entries(&self) -> &[Asked<'g>] {
+        // SAFETY: `fill` has written so many.
+        unsafe { self.entries[..self.len].assume_init_ref() }
     }
 
     /// Takes the next entries that have a record, and asks for so many bytes of each: none if there are no more.
     #[inline]
     fn fill(&mut self, merge: &mut Merge<'g>, bytes: usize) {
-        self.entries.clear();
+        self.len = 0;
         self.bits = Bits::default();
+        let mut near = Near::default();
         let chunk = *merge.chunk();
-        while self.entries.len() < GROUP {
-            let run = merge.sorted_run(GROUP - self.entries.len());
+        merge.prefetch_sorted(GROUP..2 * GROUP);
+        while self.len < GROUP {
+            let run = merge.sorted_run(GROUP - self.len);
             if run.is_empty() {
                 // The next one is of the delta, or equal to it.
                 let Some(at) = merge.next() else { break };
-                self.take(&chunk, merge.word(at), bytes);
+                self.take(&chunk, merge.word(at), bytes, &mut near);
             } else {
-                run.for_each(|at| self.take(&chunk, chunk.sorted_word(at), bytes));
+                run.for_each(|at| self.take(&chunk, chunk.sorted_word(at), bytes, &mut near));
             }
         }
     }
 
     #[inline(always)]
-    fn take(&mut self, chunk: &Chunk<'g>, word: &'g RawAtomicU64, bytes: usize) {
+    fn take(&mut self, chunk: &Chunk<'g>, word: &'g RawAtomicU64, bytes: usize, near: &mut Near) {
         // Acquire: pairs with the CAS in `append` or `swap` that published the record.
         if let EntryState::Record(slice) = EntryState::of(word.load(Ordering::Acquire)) {
-            let record = chunk.record(slice);
-            prefetch(record, bytes);
-            self.bits.add(record.address());
-            self.entries.push((word, record));
+            let record = chunk.record_near(&mut near.block, slice);
+            near.prefetch(record, bytes);
+            let page = crate::hazards::page(record.address());
+            if page != near.page {
+                near.page = page;
+                self.bits.add(record.address());
+            }
+            self.entries[self.len].write(Asked { word, record });
+            self.len += 1;
+        }
+    }
+}
+
+/// Where the record before lies.
+#[derive(Default)]
+struct Near {
+    block: LastBlock,
+    page: usize,
+    line: usize,
+}
+
+impl Near {
+    /// Asks for the first bytes of a record, which may begin in the middle of a line.
+    #[inline(always)]
+    fn prefetch(&mut self, record: Record<'_>, bytes: usize) {
+        let first = record.address() as usize / 64;
+        let last = (record.address() as usize + bytes - 1) / 64;
+        if self.line != last {
+            if self.line != first {
+                prefetch_line(record.address());
+            }
+            for at in (64..bytes).step_by(64) {
+                prefetch_line(record.address().wrapping_add(at));
+            }
+            prefetch_line(record.address().wrapping_add(bytes - 1));
+            self.line = last;
         }
     }
 }
@@ -571,6 +630,11 @@ impl Filled {
         }
     }
 
+    /// Of a column that is a word wide.
+    fn words(&mut self) -> &mut [[u8; 8]] {
+        self.bytes.as_chunks_mut().0
+    }
+
     fn column(&self, len: usize) -> Column<'_> {
         match self.width {
             0 => Column::NOTHING,
@@ -591,6 +655,58 @@ impl Buffer {
     /// Whether another group of entries has room.
     fn has_room(&self) -> bool {
         self.len + GROUP <= self.len_max
+    }
+
+    /// Takes the entries of records, up to one that is dead, being changed, or shorter than was asked for: how many.
+    ///
+    /// # Safety
+    /// As of [`Record::read_declared`].
+    #[inline]
+    unsafe fn take_run(&mut self, asked: &[Asked<'_>]) -> usize {
+        let taken = match (self.keys.width, self.values.width) {
+            // SAFETY: the caller's.
+            (0, 8) => unsafe { self.take_words::<false, true>(asked) },
+            // SAFETY: the caller's.
+            (8, 0) => unsafe { self.take_words::<true, false>(asked) },
+            // SAFETY: the caller's.
+            (8, 8) => unsafe { self.take_words::<true, true>(asked) },
+            _ => 0,
+        };
+        // SAFETY: the caller's.
+        let others =
+            asked[taken..].iter().map_while(|asked| unsafe { asked.record.read_declared() });
+        taken + others.take_while(|(key, value)| self.take(key, value)).count()
+    }
+
+    /// The same where columns are a word wide, of records that have as much.
+    ///
+    /// # Safety
+    /// As of [`Record::read_declared`].
+    #[inline]
+    unsafe fn take_words<const KEYS: bool, const VALUES: bool>(
+        &mut self,
+        asked: &[Asked<'_>],
+    ) -> usize {
+        let begin = self.len;
+        let room = begin..begin + asked.len();
+        let keys = if KEYS { &mut self.keys.words()[room.clone()] } else { &mut [] };
+        let values = if VALUES { &mut self.values.words()[room] } else { &mut [] };
+        let mut taken = 0;
+        for asked in asked {
+            // SAFETY: the caller's.
+            let Some((key, value)) = (unsafe { asked.record.read_declared() }) else { break };
+            if KEYS {
+                let Some(key) = key.first_chunk() else { break };
+                keys[taken] = *key;
+            }
+            if VALUES {
+                let Some(value) = value.first_chunk() else { break };
+                values[taken] = *value;
+            }
+            taken += 1;
+        }
+        self.len += taken;
+        taken
     }
 
     /// Takes an entry, unless it is shorter than was asked for.

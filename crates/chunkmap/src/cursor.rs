@@ -8,14 +8,14 @@
 
 use std::cell::Cell;
 use std::cmp::Ordering as KeyOrder;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::ptr::NonNull;
 
 use sapwood_engine::Direction;
 use sapwood_mem::SliceRef;
 use sapwood_mem::sync::{Ordering, RawAtomicU64};
 
-use crate::chunk::{Chunk, Gathered, Hit};
+use crate::chunk::{Chunk, Edge, Entry, Gathered};
 use crate::layout::{EntryState, FROZEN};
 use crate::options::DELTA_ENTRIES_MAX;
 use crate::record::Record;
@@ -102,10 +102,10 @@ pub(crate) struct Merge<'g> {
     chunk: Chunk<'g>,
     direction: Direction,
     /// Sorted entries not yet merged.
-    sorted: std::ops::Range<usize>,
+    sorted: Range<usize>,
     /// Delta entries not yet merged lie in `delta[delta_range]`, in key order.
     delta: [DeltaEntry; DELTA_ENTRIES_MAX],
-    delta_range: std::ops::Range<usize>,
+    delta_range: Range<usize>,
 }
 
 impl<'g> Merge<'g> {
@@ -172,9 +172,21 @@ impl<'g> Merge<'g> {
         Some(At::Delta { at, abbreviation: entry.abbreviation })
     }
 
+    /// Asks for the words of the sorted entries that come so far behind the next one; upwards.
+    #[inline]
+    pub(crate) fn prefetch_sorted(&self, behind: Range<usize>) {
+        let at = self.sorted.start;
+        self.chunk.prefetch_sorted(at + behind.start..at + behind.end);
+    }
+
+    /// Sorted entries that are not yet merged.
+    pub(crate) fn sorted_left(&self) -> usize {
+        self.sorted.len()
+    }
+
     /// Takes the sorted entries that come before the next one of the delta, `most` of them at most; upwards.
     #[inline]
-    pub(crate) fn sorted_run(&mut self, most: usize) -> std::ops::Range<usize> {
+    pub(crate) fn sorted_run(&mut self, most: usize) -> Range<usize> {
         debug_assert!(self.direction == Direction::Ascending);
         let begin = self.sorted.start;
         let mut end = self.sorted.end.min(begin + most);
@@ -213,12 +225,18 @@ impl<'g> Merge<'g> {
 /// Entries whose records are asked for before they are visited: enough to cover a
 /// load from memory with the work on those in hand. A power of two.
 const AHEAD: usize = 8;
+/// The same where records are long: more of their lines than the processor keeps in flight are no faster upwards, and
+/// slower downwards. A power of two, too.
+const LONG_AHEAD: usize = 4;
+const LONG_BYTES: usize = 512;
 
 /// Walks the records of one chunk that lie within bounds.
 pub(crate) struct ChunkCursor<'g> {
     merge: Merge<'g>,
     /// Entries merged and asked for, but not yet visited: a ring.
     ahead: [Option<NonNull<RawAtomicU64>>; AHEAD],
+    /// To the places of it that are used.
+    ahead_mask: usize,
     visited: usize,
     /// The record visited last, and whether it had moved.
     previous: Option<(Record<'g>, bool)>,
@@ -247,12 +265,19 @@ impl<'g> ChunkCursor<'g> {
         let mut cursor = ChunkCursor {
             merge: Merge::new(chunk, bounds, direction),
             ahead: [None; AHEAD],
+            ahead_mask: AHEAD - 1,
             visited: 0,
             previous: None,
             prefetch_lines,
         };
-        for place in 0..AHEAD {
-            cursor.ahead[place] = cursor.merge_next().map(NonNull::from);
+        let mut place = 0;
+        while place <= cursor.ahead_mask {
+            let word = cursor.merge_next();
+            if place == 0 && word.is_some_and(|word| cursor.is_long(word)) {
+                cursor.ahead_mask = LONG_AHEAD - 1;
+            }
+            cursor.ahead[place] = word.map(NonNull::from);
+            place += 1;
         }
         cursor
     }
@@ -290,12 +315,21 @@ impl<'g> ChunkCursor<'g> {
     /// The word of the next entry.
     #[inline(always)]
     fn next_word(&mut self) -> Option<&'g RawAtomicU64> {
-        let place = self.visited % AHEAD;
+        let place = self.visited % AHEAD & self.ahead_mask;
         let word = self.ahead[place]?;
         self.ahead[place] = self.merge_next().map(NonNull::from);
         self.visited += 1;
         // SAFETY: I-PINNED: a word of the chunk, which is there for as long as the cursor is used.
         Some(unsafe { word.as_ref() })
+    }
+
+    /// Whether much is asked for of a word's record.
+    fn is_long(&self, word: &RawAtomicU64) -> bool {
+        let bytes = match EntryState::of(word.load(Ordering::Relaxed)) {
+            EntryState::Record(slice) => self.chunk().slice_bytes(slice),
+            EntryState::Empty | EntryState::Tombstone => 0,
+        };
+        bytes.min(self.prefetch_lines * 64) >= LONG_BYTES
     }
 
     /// Merges one entry more, and asks for its record.
@@ -321,6 +355,17 @@ pub(crate) struct Inside<'k> {
 }
 
 impl<'k> Inside<'k> {
+    const ALL: Inside<'static> = Inside {
+        bounds: KeyBounds { low: Bound::Unbounded, high: Bound::Unbounded },
+        low: None,
+        high: None,
+    };
+
+    /// Whether all entries of the chunk lie between them.
+    fn is_all(&self) -> bool {
+        self.low.is_none() && self.high.is_none()
+    }
+
     #[inline]
     pub(crate) fn of(chunk: &Chunk<'_>, bounds: KeyBounds<'k>) -> Inside<'k> {
         let low = match bounds.low {
@@ -342,7 +387,7 @@ impl<'k> Inside<'k> {
 
     /// The sorted entries between the bounds.
     #[inline]
-    pub(crate) fn sorted(&self, chunk: &Chunk<'_>) -> std::ops::Range<usize> {
+    pub(crate) fn sorted(&self, chunk: &Chunk<'_>) -> Range<usize> {
         let start = match (self.bounds.low, self.low) {
             (Bound::Included(low), Some(at)) => chunk.sorted_bound(low, at, KeyOrder::Less),
             (Bound::Excluded(low), Some(at)) => chunk.sorted_bound(low, at, KeyOrder::Equal),
@@ -383,26 +428,35 @@ pub(crate) fn nearest<'g>(
     chunk: &Chunk<'g>,
     bounds: KeyBounds<'_>,
     direction: Direction,
-) -> Option<Hit<'g>> {
-    let (hit, gone) = nearest_of(chunk, bounds, direction, |word| {
+) -> Option<Entry<'g>> {
+    let record = |word: &RawAtomicU64| {
         // Acquire: pairs with the CAS in `append` or `swap` that published the record.
         match EntryState::of(word.load(Ordering::Acquire)) {
             EntryState::Record(slice) => Some(slice),
             EntryState::Empty | EntryState::Tombstone => None,
         }
-    });
-    if gone > chunk.gone(direction) + GONE_STEP {
-        chunk.note_gone(direction, gone);
+    };
+    let inside = Inside::of(chunk, bounds);
+    let known = chunk.edge(direction);
+    let (entry, edge) = match inside.is_all() {
+        true => nearest_of_all(chunk, direction, known, record),
+        false => {
+            let (entry, gone) = nearest_of(chunk, &inside, direction, record);
+            (entry, Edge { gone, ..known })
+        }
+    };
+    if edge.gone > known.gone + EDGE_STEP || edge.read > known.read + EDGE_STEP {
+        chunk.note_edge(direction, edge);
     }
-    hit
+    entry
 }
 
-/// Tombstones at an end of a chunk that searches pass one by one, before one notes them.
-const GONE_STEP: usize = 8;
+/// Entries at an end of a chunk that searches look at one by one, before one notes what it has seen.
+const EDGE_STEP: usize = if cfg!(loom) { 0 } else { 8 };
 
 /// What [`nearest_alive`] found.
 pub(crate) struct Alive<'g> {
-    pub(crate) hit: Option<Hit<'g>>,
+    pub(crate) entry: Option<Entry<'g>>,
     /// A dead record was met in a frozen chunk. If the chunk has been replaced since, its successor may hold a live one.
     pub(crate) stale: bool,
 }
@@ -416,7 +470,8 @@ pub(crate) fn nearest_alive<'g>(
     direction: Direction,
 ) -> Alive<'g> {
     let stale = Cell::new(false);
-    let (hit, _) = nearest_of(chunk, bounds, direction, |word| match look(chunk, word) {
+    let inside = Inside::of(chunk, bounds);
+    let (entry, _) = nearest_of(chunk, &inside, direction, |word| match look(chunk, word) {
         (Visit::Record(_), slice) => slice,
         (Visit::Gone, _) => None,
         (Visit::Moved(_), _) => {
@@ -424,7 +479,7 @@ pub(crate) fn nearest_alive<'g>(
             None
         }
     });
-    Alive { hit, stale: stale.get() }
+    Alive { entry, stale: stale.get() }
 }
 
 /// Whether an entry between the bounds may have been appended to the delta, from place `end` on.
@@ -448,77 +503,175 @@ pub(crate) fn may_have_come(chunk: &Chunk<'_>, end: usize, bounds: KeyBounds<'_>
 #[inline(always)]
 fn nearest_of<'g>(
     chunk: &Chunk<'g>,
-    bounds: KeyBounds<'_>,
+    inside: &Inside<'_>,
     direction: Direction,
     record: impl Fn(&'g RawAtomicU64) -> Option<SliceRef>,
-) -> (Option<Hit<'g>>, usize) {
-    let inside = Inside::of(chunk, bounds);
-    let mut sorted = inside.sorted(chunk);
-    let gone = chunk.gone(direction);
+) -> (Option<Entry<'g>>, usize) {
+    let gone = chunk.edge(direction).gone;
+    let sorted = inside.sorted(chunk);
     let begins_there = match direction {
         Direction::Ascending => sorted.start <= gone,
         Direction::Descending => sorted.end + gone >= chunk.sorted_len(),
     };
-    if begins_there {
-        match direction {
-            Direction::Ascending => sorted.start = gone.min(sorted.end),
-            Direction::Descending => {
-                sorted.end = (chunk.sorted_len() - gone).max(sorted.start);
-            }
-        }
-    }
-    let ahead = sorted.len();
-    let nearest_sorted = loop {
-        let at = match direction {
-            Direction::Ascending => sorted.next(),
-            Direction::Descending => sorted.next_back(),
-        };
-        let Some(at) = at else { break None };
-        let word = chunk.sorted_word(at);
-        if let Some(slice) = record(word) {
-            break Some((Gathered { abbreviation: chunk.sorted_abbreviation(at), slice }, word));
-        }
-    };
+    let nearest = Nearest::new(chunk, direction, inside);
     let gone = match begins_there {
-        true => gone + ahead - sorted.len() - usize::from(nearest_sorted.is_some()),
-        false => 0,
-    };
-    let nearer = match direction {
-        Direction::Ascending => KeyOrder::Less,
-        Direction::Descending => KeyOrder::Greater,
-    };
-    // The least and the greatest abbreviation that an entry of the delta may have to be nearer.
-    let least = Cell::new(inside.low.unwrap_or(0));
-    let greatest = Cell::new(inside.high.unwrap_or(u64::MAX));
-    let nearest = Cell::new(None);
-    let found = |entry: Gathered, word| {
-        nearest.set(Some((entry, word)));
-        match direction {
-            Direction::Ascending => greatest.set(entry.abbreviation),
-            Direction::Descending => least.set(entry.abbreviation),
+        true => gone + nearest.offer_sorted(without_edge(chunk, sorted, direction, gone), &record),
+        false => {
+            nearest.offer_sorted(sorted, &record);
+            0
         }
     };
-    if let Some((entry, word)) = nearest_sorted {
-        found(entry, word);
+    for (at, entry) in chunk.delta_entries_where(|abbreviation| nearest.may_be(abbreviation)) {
+        if inside.contains(chunk, &entry) {
+            nearest.offer_delta(at, entry, &record);
+        }
     }
-    let may_be_nearer =
-        |abbreviation: u64| (least.get() <= abbreviation) & (abbreviation <= greatest.get());
-    for (at, entry) in chunk.delta_entries_where(may_be_nearer) {
-        let before = |(nearest, _): (Gathered, _)| chunk.compare(&entry, &nearest) == nearer;
-        if nearest.get().is_none_or(before) && inside.contains(chunk, &entry) {
-            let word = &chunk.delta_words()[at];
+    (nearest.entry(), gone)
+}
+
+/// The same of all entries of a chunk, of the delta but for those that are known not to be the nearest. Also answers what
+/// is known afterwards.
+#[inline(always)]
+fn nearest_of_all<'g>(
+    chunk: &Chunk<'g>,
+    direction: Direction,
+    known: Edge,
+    record: impl Fn(&'g RawAtomicU64) -> Option<SliceRef>,
+) -> (Option<Entry<'g>>, Edge) {
+    let nearest = Nearest::new(chunk, direction, &Inside::ALL);
+    let sorted = without_edge(chunk, 0..chunk.sorted_len(), direction, known.gone);
+    let gone = known.gone + nearest.offer_sorted(sorted, &record);
+    // Of the delta alone: what is nearest of all is not, once that is removed.
+    let of_delta = Nearest::new(chunk, direction, &Inside::ALL);
+    let mut from = 0;
+    if known.read > 0
+        && let Some(entry) = chunk.delta_entry(known.nearest, &record)
+    {
+        of_delta.offer_delta(known.nearest, entry, &record);
+        from = known.read;
+    }
+    let mut entries = chunk.delta_entries_from(from, |abbreviation| of_delta.may_be(abbreviation));
+    for (at, entry) in entries.by_ref() {
+        of_delta.offer_delta(at, entry, &record);
+    }
+    let read = entries.place();
+    let edge = match of_delta.best.get() {
+        Some((entry, word)) => {
+            nearest.offer(entry, word);
+            Edge { gone, read, nearest: of_delta.place.get() }
+        }
+        None => Edge { gone, ..known },
+    };
+    (nearest.entry(), edge)
+}
+
+/// Sorted entries but for the tombstones at an end.
+fn without_edge(
+    chunk: &Chunk<'_>,
+    sorted: Range<usize>,
+    direction: Direction,
+    gone: usize,
+) -> Range<usize> {
+    match direction {
+        Direction::Ascending => gone.min(sorted.end)..sorted.end,
+        Direction::Descending => sorted.start..(chunk.sorted_len() - gone).max(sorted.start),
+    }
+}
+
+/// The nearest of the entries that were offered.
+struct Nearest<'c, 'g> {
+    chunk: &'c Chunk<'g>,
+    direction: Direction,
+    best: Cell<Option<(Gathered, &'g RawAtomicU64)>>,
+    /// The place of it, of those of the delta.
+    place: Cell<usize>,
+    /// The least and the greatest abbreviation that an entry may have to be nearer.
+    least: Cell<u64>,
+    greatest: Cell<u64>,
+}
+
+impl<'c, 'g> Nearest<'c, 'g> {
+    #[inline(always)]
+    fn new(chunk: &'c Chunk<'g>, direction: Direction, inside: &Inside<'_>) -> Nearest<'c, 'g> {
+        let least = Cell::new(inside.low.unwrap_or(0));
+        let greatest = Cell::new(inside.high.unwrap_or(u64::MAX));
+        Nearest { chunk, direction, best: Cell::new(None), place: Cell::new(0), least, greatest }
+    }
+
+    #[inline(always)]
+    fn may_be(&self, abbreviation: u64) -> bool {
+        (self.least.get() <= abbreviation) & (abbreviation <= self.greatest.get())
+    }
+
+    #[inline(always)]
+    fn is_nearer(&self, entry: &Gathered) -> bool {
+        let nearer = match self.direction {
+            Direction::Ascending => KeyOrder::Less,
+            Direction::Descending => KeyOrder::Greater,
+        };
+        self.best.get().is_none_or(|(best, _)| self.chunk.compare(entry, &best) == nearer)
+    }
+
+    #[inline(always)]
+    fn offer(&self, entry: Gathered, word: &'g RawAtomicU64) {
+        if self.is_nearer(&entry) {
+            self.set(entry, word);
+        }
+    }
+
+    #[inline(always)]
+    fn set(&self, entry: Gathered, word: &'g RawAtomicU64) {
+        self.best.set(Some((entry, word)));
+        match self.direction {
+            Direction::Ascending => self.greatest.set(entry.abbreviation),
+            Direction::Descending => self.least.set(entry.abbreviation),
+        }
+    }
+
+    /// Offers an entry of the delta if `record` still tells its record.
+    #[inline(always)]
+    fn offer_delta(
+        &self,
+        at: usize,
+        entry: Gathered,
+        record: &impl Fn(&'g RawAtomicU64) -> Option<SliceRef>,
+    ) {
+        let word = &self.chunk.delta_words()[at];
+        if self.is_nearer(&entry)
+            && let Some(slice) = record(word)
+        {
+            self.place.set(at);
+            self.set(Gathered { slice, ..entry }, word);
+        }
+    }
+
+    /// Offers the nearest sorted entry that has a record; how many before it have none.
+    #[inline(always)]
+    fn offer_sorted(
+        &self,
+        mut sorted: Range<usize>,
+        record: &impl Fn(&'g RawAtomicU64) -> Option<SliceRef>,
+    ) -> usize {
+        let chunk = self.chunk;
+        for passed in 0.. {
+            let at = match self.direction {
+                Direction::Ascending => sorted.next(),
+                Direction::Descending => sorted.next_back(),
+            };
+            let Some(at) = at else { return passed };
+            let word = chunk.sorted_word(at);
             if let Some(slice) = record(word) {
-                found(Gathered { slice, ..entry }, word);
+                self.offer(Gathered { abbreviation: chunk.sorted_abbreviation(at), slice }, word);
+                return passed;
             }
         }
+        unreachable!("the range ends")
     }
-    let hit = nearest.get().map(|(Gathered { slice, .. }, word)| Hit {
-        chunk: *chunk,
-        word,
-        slice,
-        record: chunk.record(slice),
-    });
-    (hit, gone)
+
+    fn entry(&self) -> Option<Entry<'g>> {
+        let (Gathered { slice, .. }, word) = self.best.get()?;
+        Some(Entry { word, slice, record: self.chunk.record(slice) })
+    }
 }
 
 /// Whether every key of the chunk lies above this lower bound.

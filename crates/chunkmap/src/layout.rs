@@ -102,9 +102,8 @@ pub(crate) struct ChunkHead {
     pub(crate) tombstones: RawAtomicU64,
     /// Positions that a shape picks.
     pub(crate) picks: [u8; 8],
-    /// Sorted entries that are known to be tombstones: so many from the first on in the low half, from the last on
-    /// in the high one.
-    pub(crate) gone: RawAtomicU64,
+    /// What is known of the first end in the low half, of the last one in the high half ([`Edge`](crate::chunk::Edge)).
+    pub(crate) edges: RawAtomicU64,
 }
 
 /// Head of an inner node; behind it separator abbreviations, child words,
@@ -333,9 +332,9 @@ pub fn layout_table() -> String {
                 "positions behind the prefix that the shape picks",
             ),
             (
-                offset_of!(ChunkHead, gone),
-                "gone",
-                "sorted tombstones from the first on, then from the last on: 4 bytes each",
+                offset_of!(ChunkHead, edges),
+                "edges",
+                "of the first end, then the last: sorted tombstones (2 bytes), delta entries read, the nearest of them",
             ),
         ],
     );

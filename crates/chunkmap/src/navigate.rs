@@ -155,7 +155,7 @@ impl ChunkMap {
     }
 
     /// The entry that was the nearest at some moment of this call. It may have gone since.
-    #[inline]
+    #[inline(always)]
     fn try_nearest<'g>(
         &'g self,
         guard: &'g Guard,
@@ -167,7 +167,7 @@ impl ChunkMap {
         }
         let chunk = self.chunk_at_edge(guard, bounds, direction);
         match cursor::nearest(&chunk, bounds, direction) {
-            Some(hit) if !hit.record.is_dead() => Ok(Some(hit)),
+            Some(entry) if !entry.record.is_dead() => Ok(Some(entry.of(chunk))),
             _ => self.nearest_from(guard, chunk, bounds, direction),
         }
     }
@@ -191,7 +191,7 @@ impl ChunkMap {
                 return Err(Passed);
             }
             let border = next_border(&chunk, bounds, direction);
-            match (alive.hit, border) {
+            match (alive.entry, border) {
                 (None, Some(border)) => {
                     passed.push((chunk, end));
                     match direction {
@@ -200,7 +200,7 @@ impl ChunkMap {
                     }
                     chunk = self.chunk_at_edge(guard, rest, direction);
                 }
-                (hit, _) => break hit,
+                (entry, _) => break entry.map(|entry| entry.of(chunk)),
             }
         };
         let had_none = |&(chunk, end): &(Chunk<'_>, usize)| {

@@ -184,6 +184,7 @@ impl ChunkMap {
     }
 
     /// The chunk where a walk over `bounds` begins.
+    #[inline]
     pub(crate) fn chunk_at_edge<'g>(
         &'g self,
         guard: &'g Guard,

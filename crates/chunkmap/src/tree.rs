@@ -183,13 +183,31 @@ impl Tree {
     }
 
     /// The first chunk.
+    #[inline]
     pub(crate) fn first_leaf<'g>(&'g self, guard: &'g Guard) -> Leaf<'g> {
-        self.leaf_at(guard, |_| 0)
+        self.leaf_at_edge(guard, |_| 0)
     }
 
     /// The last chunk.
+    #[inline]
     pub(crate) fn last_leaf<'g>(&'g self, guard: &'g Guard) -> Leaf<'g> {
-        self.leaf_at(guard, |inner| inner.len() - 1)
+        self.leaf_at_edge(guard, |inner| inner.len() - 1)
+    }
+
+    /// As `leaf_at`, where the child is known beforehand: of an inner node little is looked at.
+    #[inline]
+    fn leaf_at_edge<'g>(
+        &'g self,
+        guard: &'g Guard,
+        choose: impl Fn(&Inner<'g>) -> usize,
+    ) -> Leaf<'g> {
+        let mut slice = self.root();
+        loop {
+            match self.node(guard, slice) {
+                Node::Chunk(chunk) => return Leaf { chunk, slice },
+                Node::Inner(inner) => slice = inner.child(choose(&inner)),
+            }
+        }
     }
 
     #[inline]
