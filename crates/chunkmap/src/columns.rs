@@ -527,8 +527,9 @@ impl<'g> Group<'g> {
 
     #[inline]
     fn entries(&self) -> &[Asked<'g>] {
+        let entries = &self.entries[..self.len];
         // SAFETY: `fill` has written so many.
-        unsafe { self.entries[..self.len].assume_init_ref() }
+        unsafe { std::slice::from_raw_parts(entries.as_ptr().cast(), entries.len()) }
     }
 
     /// Takes the next entries that have a record, and asks for so many bytes of each: none if there are no more.

@@ -315,7 +315,7 @@ impl<'g> ChunkCursor<'g> {
     /// The word of the next entry.
     #[inline(always)]
     fn next_word(&mut self) -> Option<&'g RawAtomicU64> {
-        let place = self.visited % AHEAD & self.ahead_mask;
+        let place = self.visited & self.ahead_mask;
         let word = self.ahead[place]?;
         self.ahead[place] = self.merge_next().map(NonNull::from);
         self.visited += 1;
@@ -437,9 +437,9 @@ pub(crate) fn nearest<'g>(
         }
     };
     let inside = Inside::of(chunk, bounds);
-    let known = chunk.edge(direction);
+    let mut known = chunk.edge(direction);
     let (entry, edge) = match inside.is_all() {
-        true => nearest_of_all(chunk, direction, known, record),
+        true => nearest_of_all(chunk, direction, &mut known, record),
         false => {
             let (entry, gone) = nearest_of(chunk, &inside, direction, record);
             (entry, Edge { gone, ..known })
@@ -535,7 +535,7 @@ fn nearest_of<'g>(
 fn nearest_of_all<'g>(
     chunk: &Chunk<'g>,
     direction: Direction,
-    known: Edge,
+    known: &mut Edge,
     record: impl Fn(&'g RawAtomicU64) -> Option<SliceRef>,
 ) -> (Option<Entry<'g>>, Edge) {
     let nearest = Nearest::new(chunk, direction, &Inside::ALL);
@@ -543,14 +543,15 @@ fn nearest_of_all<'g>(
     let gone = known.gone + nearest.offer_sorted(sorted, &record);
     // Of the delta alone: what is nearest of all is not, once that is removed.
     let of_delta = Nearest::new(chunk, direction, &Inside::ALL);
-    let mut from = 0;
-    if known.read > 0
-        && let Some(entry) = chunk.delta_entry(known.nearest, &record)
-    {
-        of_delta.offer_delta(known.nearest, entry, &record);
-        from = known.read;
+    if known.read > 0 {
+        match chunk.delta_entry(known.nearest, &record) {
+            Some(entry) => of_delta.set_delta(known.nearest, entry),
+            // It has gone: of the others, none is known to be the nearest.
+            None => known.read = 0,
+        }
     }
-    let mut entries = chunk.delta_entries_from(from, |abbreviation| of_delta.may_be(abbreviation));
+    let mut entries =
+        chunk.delta_entries_from(known.read, |abbreviation| of_delta.may_be(abbreviation));
     for (at, entry) in entries.by_ref() {
         of_delta.offer_delta(at, entry, &record);
     }
@@ -560,7 +561,7 @@ fn nearest_of_all<'g>(
             nearest.offer(entry, word);
             Edge { gone, read, nearest: of_delta.place.get() }
         }
-        None => Edge { gone, ..known },
+        None => Edge { gone, ..*known },
     };
     (nearest.entry(), edge)
 }
@@ -640,9 +641,15 @@ impl<'c, 'g> Nearest<'c, 'g> {
         if self.is_nearer(&entry)
             && let Some(slice) = record(word)
         {
-            self.place.set(at);
-            self.set(Gathered { slice, ..entry }, word);
+            self.set_delta(at, Gathered { slice, ..entry });
         }
+    }
+
+    /// Takes an entry of the delta for the nearest.
+    #[inline(always)]
+    fn set_delta(&self, at: usize, entry: Gathered) {
+        self.place.set(at);
+        self.set(entry, &self.chunk.delta_words()[at]);
     }
 
     /// Offers the nearest sorted entry that has a record; how many before it have none.
