@@ -11,8 +11,8 @@ use crate::report::{Targets, Verdicts};
 
 /// Singles against the best concurrent peer, on reads, updates and read-modify-writes.
 const SINGLES_AGAINST_PEERS: f64 = 1.3;
-/// Batches of 16 against the best concurrent peer, on every mix.
-const BATCHES_AGAINST_PEERS: f64 = 2.3;
+/// Batches of 16 and of 32 against the best concurrent peer, on every mix.
+const BATCHES_AGAINST_PEERS: [(&str, f64); 2] = [(SAPWOOD_16, 2.4), (SAPWOOD_32, 3.0)];
 const BYTES_PER_ENTRY_MOST: f64 = 40.0;
 
 /// The least number of keys at which targets against FASTER are judged.
@@ -32,7 +32,9 @@ pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
             if judged {
                 against_peers(&mut targets, figures, SAPWOOD, mix, threads, SINGLES_AGAINST_PEERS);
             }
-            against_peers(&mut targets, figures, SAPWOOD_16, mix, threads, BATCHES_AGAINST_PEERS);
+            for (ours, least) in BATCHES_AGAINST_PEERS {
+                against_peers(&mut targets, figures, ours, mix, threads, least);
+            }
         }
     }
     memory(&mut targets, figures);
