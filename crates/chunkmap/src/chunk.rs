@@ -26,20 +26,27 @@
 //! - I-EXACT: the shape of an exact chunk gives its sorted keys from their abbreviations.
 //! - I-BOUNDS: every key of a chunk is at least its low bound and below its high bound.
 
+mod delta;
+mod edge;
+mod walks;
+
+pub(crate) use delta::Append;
+pub(crate) use edge::Edge;
+pub(crate) use walks::CLUSTERED_BYTES_MAX;
+
 use std::cmp::Ordering as KeyOrder;
 use std::marker::PhantomData;
 
-use sapwood_engine::Direction;
 use sapwood_mem::arena::{LastBlock, prefetch_line};
 use sapwood_mem::sync::{Ordering, RawAtomicU64};
 use sapwood_mem::{Arena, SliceRef};
 
+use self::delta::{fingerprint, match_bytes};
 use crate::abbreviation::lower_bound;
 use crate::layout::{
     ChunkHead, ChunkLayout, EXACT, EntryState, FINGERPRINTS_PER_WORD, FROZEN, GROUP_BYTES,
     GROUP_ENTRIES, INEXACT_CAME, KIND_CHUNK, PREFIX_BY_BOUNDS, TOMBSTONE, UNBOUNDED,
 };
-use crate::options::DELTA_ENTRIES_MAX;
 use crate::record::Record;
 use crate::shape::{PICKS_MAX, Shape};
 
@@ -61,14 +68,6 @@ pub(crate) const RECORD_LINES: usize = 20;
 
 /// Lines to ask for where keys alone are read.
 pub(crate) const KEY_LINES: usize = 2;
-
-/// The walk over a chunk that looks at how its records lie ...
-const WALKS_LOOK: usize = 2;
-/// ... and the one after which all begins anew.
-const WALKS_MOST: usize = 256;
-/// Longest record that is moved beside its neighbours: of a longer one, the lines that no walk waits for are by far
-/// the most.
-pub(crate) const CLUSTERED_BYTES_MAX: usize = 4 << 10;
 
 /// How much of a record the caller of a search is about to use.
 #[derive(Clone, Copy)]
@@ -121,107 +120,11 @@ pub(crate) struct Miss {
     pub(crate) stale: bool,
 }
 
-/// What is known of an end of a chunk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Edge {
-    /// So many sorted entries there are tombstones.
-    pub(crate) gone: usize,
-    /// Of so many entries of the delta, ...
-    pub(crate) read: usize,
-    /// ... but for those that are tombstones, this one is nearest to the end, if it is none.
-    pub(crate) nearest: usize,
-}
-
-impl Edge {
-    fn shift(direction: Direction) -> u32 {
-        match direction {
-            Direction::Ascending => 0,
-            Direction::Descending => u32::BITS,
-        }
-    }
-
-    #[inline]
-    fn from_bits(bits: u32) -> Edge {
-        let [read, nearest] = [16, 24].map(|shift| usize::from((bits >> shift) as u8));
-        Edge { gone: usize::from(bits as u16), read, nearest }
-    }
-
-    fn to_bits(self) -> u32 {
-        let gone = self.gone.min(usize::from(u16::MAX));
-        (gone | self.read << 16 | self.nearest << 24) as u32
-    }
-}
-
-const _: () = assert!(DELTA_ENTRIES_MAX <= u8::MAX as usize);
-
-/// The outcome of an append.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Append {
-    Done,
-    /// Another thread inserted the same key first.
-    Exists,
-    Full,
-    Frozen,
-}
-
 /// An entry's abbreviation and the slice of its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gathered {
     pub(crate) abbreviation: u64,
     pub(crate) slice: SliceRef,
-}
-
-/// Entries of a delta, each with its place.
-pub(crate) struct DeltaEntries<'g, F> {
-    chunk: Chunk<'g>,
-    next: usize,
-    is_wanted: F,
-}
-
-impl<F> DeltaEntries<'_, F> {
-    /// Where it goes on; once there are no more, the end of the delta.
-    pub(crate) fn place(&self) -> usize {
-        self.next
-    }
-}
-
-impl<F: Fn(u64) -> bool> Iterator for DeltaEntries<'_, F> {
-    type Item = (usize, Gathered);
-
-    #[inline]
-    fn next(&mut self) -> Option<(usize, Gathered)> {
-        let chunk = self.chunk;
-        let abbreviations = chunk.delta_abbreviations();
-        // Relaxed: zero where it is not known yet, and behind the last entry.
-        let mut rest = (self.next..).zip(&abbreviations[self.next..]);
-        loop {
-            let mut known = rest.by_ref().map(|(at, known)| (at, known.load(Ordering::Relaxed)));
-            let found = known.find(|(_, known)| *known == 0 || (self.is_wanted)(*known));
-            let Some((at, known)) = found else {
-                self.next = chunk.delta_cap;
-                return None;
-            };
-            // Acquire: pairs with the CAS in `append` or `swap` that published the record.
-            let word = chunk.delta_words()[at].load(Ordering::Acquire);
-            let slice = match EntryState::of(word) {
-                EntryState::Record(slice) => slice,
-                // I-APPEND: nothing lies behind an empty word.
-                EntryState::Empty => {
-                    self.next = at;
-                    return None;
-                }
-                EntryState::Tombstone => continue,
-            };
-            let abbreviation = match known {
-                0 => chunk.abbreviate(chunk.record(slice).key()),
-                known => known,
-            };
-            if known != 0 || (self.is_wanted)(abbreviation) {
-                self.next = at + 1;
-                return Some((at, Gathered { abbreviation, slice }));
-            }
-        }
-    }
 }
 
 impl<'g> Chunk<'g> {
@@ -423,21 +326,6 @@ impl<'g> Chunk<'g> {
     fn words_at(&self, offset: usize, len: usize) -> &'g [RawAtomicU64] {
         // SAFETY: `len` initialised atomic words lie at `offset`, aligned.
         unsafe { std::slice::from_raw_parts(self.base.add(offset).cast(), len) }
-    }
-
-    #[inline]
-    pub(crate) fn delta_words(&self) -> &'g [RawAtomicU64] {
-        self.words_at(self.layout.delta_words, self.delta_cap)
-    }
-
-    #[inline]
-    fn delta_abbreviations(&self) -> &'g [RawAtomicU64] {
-        self.words_at(self.layout.delta_abbreviations, self.delta_cap)
-    }
-
-    #[inline]
-    fn fingerprints(&self) -> &'g [RawAtomicU64] {
-        self.words_at(self.layout.fingerprints, self.delta_cap.div_ceil(FINGERPRINTS_PER_WORD))
     }
 
     /// Bytes of the chunk's own slice.
@@ -678,60 +566,6 @@ impl<'g> Chunk<'g> {
         self.low().is_none_or(|low| low <= key) && self.high().is_none_or(|high| key < high)
     }
 
-    /// Asks for the lines that [`append`](Self::append) goes to and no search does.
-    #[inline]
-    pub(crate) fn prefetch_append(&self, end: usize) {
-        prefetch_line(self.base.wrapping_add(self.layout.delta_abbreviations + end * 8));
-        // Of a short one, its length tells all.
-        if self.head().tail_len as usize > PICKS_MAX
-            && let Some(tail) = self.tail()
-        {
-            for line in (0..tail.len()).step_by(64) {
-                prefetch_line(tail.as_ptr().wrapping_add(line));
-            }
-        }
-    }
-
-    /// Appends a record of `key` at the first empty delta word from `end` on.
-    ///
-    /// Linearization point of an insert: the successful exchange.
-    pub(crate) fn append(&self, end: usize, key: &[u8], slice: SliceRef) -> Append {
-        debug_assert!(self.covers(key), "I-BOUNDS");
-        let abbreviation = self.abbreviate(key);
-        if self.is_exact() && !self.gives(key, abbreviation) {
-            // INVARIANT: I-EXACT: known before the key is in a chunk that freezes. Release: pairs with the Acquire
-            // in `shape_of_all`.
-            self.head().tombstones.fetch_or(INEXACT_CAME, Ordering::Release);
-        }
-        let mut at = end;
-        loop {
-            let Some(word) = self.delta_words().get(at) else {
-                return Append::Full;
-            };
-            // INVARIANT: I-APPEND, I-KEY-ONCE: only the first empty word is taken, and the record
-            // that was there first is compared. AcqRel: publishes the record, which pairs with the
-            // Acquire in `accepted`; on failure Acquire pairs with the CAS of the thread that was
-            // first.
-            match word.compare_exchange(0, slice.word(), Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => break,
-                Err(now) if now & FROZEN != 0 => return Append::Frozen,
-                Err(now) => match EntryState::of(now) {
-                    EntryState::Record(other) if self.record(other).key() == key => {
-                        return Append::Exists;
-                    }
-                    _ => at += 1,
-                },
-            }
-        }
-        // Relaxed: a hint; a search that sees zero reads the key.
-        self.delta_abbreviations()[at].store(abbreviation, Ordering::Relaxed);
-        let shift = at % FINGERPRINTS_PER_WORD * 8;
-        let byte = u64::from(fingerprint(abbreviation, key)) << shift;
-        // Release: pairs with the Acquire in `find_where` and `likely_slice`.
-        self.fingerprints()[at / FINGERPRINTS_PER_WORD].fetch_or(byte, Ordering::Release);
-        Append::Done
-    }
-
     /// Counts a tombstone; true if a rebalance pays: half of the sorted part is
     /// gone, or nothing is left at all.
     pub(crate) fn count_tombstone(&self) -> bool {
@@ -739,84 +573,6 @@ impl<'g> Chunk<'g> {
         let count = before as usize + 1;
         let worth = (self.sorted_len / 2).max(self.delta_cap / 4);
         count >= worth || count >= self.sorted_len && count == self.sorted_len + self.delta_len()
-    }
-
-    /// Delta entries up to the first empty word.
-    pub(crate) fn delta_len(&self) -> usize {
-        // Acquire: pairs with the CAS in `append`.
-        let empty =
-            |word: &RawAtomicU64| EntryState::of(word.load(Ordering::Acquire)) == EntryState::Empty;
-        // I-APPEND.
-        self.delta_words().iter().position(empty).unwrap_or(self.delta_cap)
-    }
-
-    /// What is known of the end where a walk begins. It stays true.
-    #[inline]
-    pub(crate) fn edge(&self, direction: Direction) -> Edge {
-        // Acquire: pairs with the Release in `note_edge`: a thread that relies on it sees what it was made of.
-        let edges = self.head().edges.load(Ordering::Acquire);
-        Edge::from_bits((edges >> Edge::shift(direction)) as u32)
-    }
-
-    /// Notes what is known.
-    #[cold]
-    pub(crate) fn note_edge(&self, direction: Direction, edge: Edge) {
-        let shift = Edge::shift(direction);
-        let others = self.head().edges.load(Ordering::Acquire) & !(u64::from(u32::MAX) << shift);
-        // Release: pairs with the Acquire in `edge`. What another thread has noted meanwhile may get lost.
-        self.head().edges.store(others | u64::from(edge.to_bits()) << shift, Ordering::Release);
-    }
-
-    /// Counts a walk over the whole chunk; true if it is time to move its records together.
-    ///
-    /// A record that lies apart costs a walk about as much as its move does, and its neighbours move with it. So it is
-    /// time after two walks where all lie apart, and later where some do.
-    #[inline]
-    pub(crate) fn count_walk(&self) -> bool {
-        // Relaxed: a hint. Where threads count at the same time, a walk gets lost.
-        let known = self.head().walks.load(Ordering::Relaxed);
-        let walks = known as u32 as usize + 1;
-        let apart = match walks {
-            WALKS_LOOK => self.records_apart(),
-            _ => (known >> 32) as usize,
-        };
-        let next = if walks < WALKS_MOST { walks as u64 | (apart as u64) << 32 } else { 0 };
-        self.head().walks.store(next, Ordering::Relaxed);
-        apart > 0 && walks * apart >= WALKS_LOOK * self.sorted_len
-    }
-
-    /// Notes that the records lie together as well as can be: the next look at them is many walks away.
-    pub(crate) fn note_clustered(&self) {
-        self.head().walks.store(WALKS_LOOK as u64, Ordering::Relaxed);
-    }
-
-    /// Forgets how the records lay: some have moved away.
-    pub(crate) fn forget_walks(&self) {
-        self.head().walks.store(0, Ordering::Relaxed);
-    }
-
-    /// Records of the sorted part, among those that can be moved together, that do not lie behind the one before of
-    /// their size, as a share of the sorted part; none if they are as few as the ends of spans.
-    pub(crate) fn records_apart(&self) -> usize {
-        /// Sizes in view at a time: as many as the numbers of their classes differ in their low bits.
-        const SIZES: usize = 32;
-        let mut before: [Option<SliceRef>; SIZES] = [None; SIZES];
-        let (mut apart, mut pairs) = (0, 0);
-        for word in self.sorted_words() {
-            // Acquire: pairs with the CAS that published the record: its block is in the table.
-            let EntryState::Record(slice) = EntryState::of(word.load(Ordering::Acquire)) else {
-                continue;
-            };
-            if self.slice_bytes(slice) > CLUSTERED_BYTES_MAX {
-                continue;
-            }
-            let before = before[slice.size_class() % SIZES].replace(slice);
-            if let Some(before) = before.filter(|it| it.size_class() == slice.size_class()) {
-                pairs += 1;
-                apart += usize::from(!slice.follows(before));
-            }
-        }
-        if apart * 8 > pairs { apart * self.sorted_len / pairs } else { 0 }
     }
 
     /// Claims the chunk for a rebalance by this thread; false if another one has it.
@@ -853,46 +609,6 @@ impl<'g> Chunk<'g> {
         self.head().claim.store(0, Ordering::Release);
     }
 
-    /// Entries of the delta that are not empty or tombstones: index, abbreviation, slice.
-    pub(crate) fn delta_entries(&self) -> impl Iterator<Item = (usize, Gathered)> + use<'g> {
-        self.delta_entries_where(|_| true)
-    }
-
-    /// Those of them whose abbreviation is wanted, when it is asked about.
-    #[inline]
-    pub(crate) fn delta_entries_where<F: Fn(u64) -> bool>(
-        &self,
-        is_wanted: F,
-    ) -> DeltaEntries<'g, F> {
-        self.delta_entries_from(0, is_wanted)
-    }
-
-    /// The same from a place on.
-    #[inline]
-    pub(crate) fn delta_entries_from<F: Fn(u64) -> bool>(
-        &self,
-        next: usize,
-        is_wanted: F,
-    ) -> DeltaEntries<'g, F> {
-        DeltaEntries { chunk: *self, next, is_wanted }
-    }
-
-    /// The entry of the delta that is at a place, unless `record` tells none of its word.
-    #[inline]
-    pub(crate) fn delta_entry(
-        &self,
-        at: usize,
-        record: impl Fn(&'g RawAtomicU64) -> Option<SliceRef>,
-    ) -> Option<Gathered> {
-        let slice = record(&self.delta_words()[at])?;
-        // Relaxed: a hint; zero means that it is not known yet.
-        let abbreviation = match self.delta_abbreviations()[at].load(Ordering::Relaxed) {
-            0 => self.abbreviate(self.record(slice).key()),
-            known => known,
-        };
-        Some(Gathered { abbreviation, slice })
-    }
-
     /// Every entry that is no tombstone, in key order; of a frozen chunk.
     pub(crate) fn gather(&self) -> Vec<Gathered> {
         let mut delta: Vec<Gathered> = self.delta_entries().map(|(_, entry)| entry).collect();
@@ -924,28 +640,6 @@ impl<'g> Chunk<'g> {
     }
 }
 
-/// One byte of a key, never zero: tells most other keys of the delta apart
-/// without looking at them.
-#[inline]
-fn fingerprint(abbreviation: u64, key: &[u8]) -> u8 {
-    let tail = match key.last_chunk::<8>() {
-        Some(tail) => u64::from_le_bytes(*tail),
-        None => key.len() as u64,
-    };
-    let mixed = (abbreviation ^ tail.rotate_left(29)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    ((mixed >> 56) as u8).max(1)
-}
-
-/// The high bit of each byte of `bytes` that is `wanted` or zero; now and then
-/// of one that is neither.
-#[inline]
-fn match_bytes(bytes: u64, wanted: u8) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let same = bytes ^ (ONES * u64::from(wanted));
-    ((same.wrapping_sub(ONES) & !same) | (bytes.wrapping_sub(ONES) & !bytes)) & HIGHS
-}
-
 impl Hit<'_> {
     /// Changes the entry's word from its record to `successor`; false if it is frozen.
     pub(crate) fn swap(&self, successor: Successor) -> bool {
@@ -970,18 +664,4 @@ impl Hit<'_> {
 pub(crate) enum Successor {
     Record(SliceRef),
     Tombstone,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::match_bytes;
-
-    #[test]
-    fn matches_are_never_missed() {
-        let bytes = u64::from_le_bytes([7, 9, 7, 0, 255, 1, 6, 8]);
-        for (wanted, at) in [(7, 0), (7, 2), (9, 1), (255, 4), (1, 5), (200, 3)] {
-            assert!(match_bytes(bytes, wanted) >> (at * 8) & 0x80 != 0, "{wanted} at {at}");
-        }
-        assert_eq!(match_bytes(u64::from_le_bytes([2; 8]), 7), 0);
-    }
 }

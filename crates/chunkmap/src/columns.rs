@@ -24,7 +24,7 @@ use crate::Direction;
 use crate::chunk::{Chunk, Find, Wanted};
 use crate::cursor::{Merge, Visit, look};
 use crate::error::Result;
-use crate::hazards::{Bits, Declaring};
+use crate::hazards::{Bits, Declaring, page};
 use crate::layout::EntryState;
 use crate::layout::record::value_offset;
 use crate::map::{ChunkMap, check_key};
@@ -378,15 +378,14 @@ impl<'m: 'g, 'g> Gathering<'m, 'g> {
             }
         }
         let mut likely: [Option<Record<'g>>; GROUP] = [None; GROUP];
-        let mut bits = Bits::default();
+        let (mut bits, mut near) = (Bits::default(), Near::default());
         for run in &runs {
             let Some(chunk) = chunk_of(run) else { continue };
             for at in run.keys.clone() {
                 let key = keys[at].as_ref();
                 if let Some(slice) = chunk.likely_slice(key, abbreviations[at]) {
-                    let record = chunk.record(slice);
-                    prefetch(record, self.columns.record_bytes(key.len()));
-                    bits.add(record.address());
+                    let record = chunk.record_near(&mut near.block, slice);
+                    near.ask(record, self.columns.record_bytes(key.len()), &mut bits);
                     likely[at] = Some(record);
                 }
             }
@@ -557,12 +556,7 @@ impl<'g> Group<'g> {
         // Acquire: pairs with the CAS in `append` or `swap` that published the record.
         if let EntryState::Record(slice) = EntryState::of(word.load(Ordering::Acquire)) {
             let record = chunk.record_near(&mut near.block, slice);
-            near.prefetch(record, bytes);
-            let page = crate::hazards::page(record.address());
-            if page != near.page {
-                near.page = page;
-                self.bits.add(record.address());
-            }
+            near.ask(record, bytes, &mut self.bits);
             self.entries[self.len].write(Asked { word, record });
             self.len += 1;
         }
@@ -578,9 +572,14 @@ struct Near {
 }
 
 impl Near {
-    /// Asks for the first bytes of a record, which may begin in the middle of a line.
+    /// Asks for the first bytes of a record, which may begin in the middle of a line, and adds its bit.
     #[inline(always)]
-    fn prefetch(&mut self, record: Record<'_>, bytes: usize) {
+    fn ask(&mut self, record: Record<'_>, bytes: usize, bits: &mut Bits) {
+        let page = page(record.address());
+        if self.page != page {
+            bits.add(record.address());
+            self.page = page;
+        }
         let first = record.address() as usize / 64;
         let last = (record.address() as usize + bytes - 1) / 64;
         if self.line != last {
@@ -735,15 +734,4 @@ impl Buffer {
     fn record_bytes(&self, key_len: usize) -> usize {
         value_offset(key_len) + self.values.width
     }
-}
-
-/// Asks for the first bytes of a record, which may begin in the middle of a line.
-#[inline(always)]
-fn prefetch(record: Record<'_>, bytes: usize) {
-    let base = record.address();
-    prefetch_line(base);
-    for at in (64..bytes).step_by(64) {
-        prefetch_line(base.wrapping_add(at));
-    }
-    prefetch_line(base.wrapping_add(bytes - 1));
 }

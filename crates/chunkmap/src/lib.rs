@@ -30,6 +30,7 @@ mod map;
 #[cfg(all(loom, test))]
 mod map_loom;
 mod navigate;
+mod nearest;
 mod options;
 mod range;
 mod rebalance;

@@ -14,9 +14,10 @@ use sapwood_mem::reclaim::Guard;
 
 use crate::Direction;
 use crate::chunk::{Chunk, Hit};
-use crate::cursor::{self, KeyBounds};
+use crate::cursor::KeyBounds;
 use crate::error::Result;
 use crate::map::{ChunkMap, check_key};
+use crate::nearest::{may_have_come, nearest, nearest_alive};
 use crate::range::Entry;
 use crate::record::Entered;
 use crate::scan::{key_bounds, next_border};
@@ -166,7 +167,7 @@ impl ChunkMap {
             return Ok(None);
         }
         let chunk = self.chunk_at_edge(guard, bounds, direction);
-        match cursor::nearest(&chunk, bounds, direction) {
+        match nearest(&chunk, bounds, direction) {
             Some(entry) if !entry.record.is_dead() => Ok(Some(entry.of(chunk))),
             _ => self.nearest_from(guard, chunk, bounds, direction),
         }
@@ -185,7 +186,7 @@ impl ChunkMap {
         let mut rest = bounds;
         let found = loop {
             let end = chunk.delta_len();
-            let alive = cursor::nearest_alive(&chunk, rest, direction);
+            let alive = nearest_alive(&chunk, rest, direction);
             // Of a dead record in a frozen chunk another may live elsewhere, unless no other chunk has come.
             if alive.stale && !self.tree.is_current(guard, &chunk) {
                 return Err(Passed);
@@ -204,7 +205,7 @@ impl ChunkMap {
             }
         };
         let had_none = |&(chunk, end): &(Chunk<'_>, usize)| {
-            !cursor::may_have_come(&chunk, end, bounds) && self.tree.is_current(guard, &chunk)
+            !may_have_come(&chunk, end, bounds) && self.tree.is_current(guard, &chunk)
         };
         if found.is_some_and(|hit| hit.record.is_dead()) || !passed.iter().all(had_none) {
             return Err(Passed);

@@ -146,7 +146,7 @@ impl Tree {
     /// The chunk that covers `key`.
     #[inline]
     pub(crate) fn leaf<'g>(&'g self, guard: &'g Guard, key: &[u8]) -> Leaf<'g> {
-        self.leaf_at(guard, |inner| inner.index_of(key, Side::Covering))
+        self.leaf_at::<true>(guard, |inner| inner.index_of(key, Side::Covering))
     }
 
     /// The chunk that covers `key`. The chunk itself is not touched, but its first lines
@@ -179,42 +179,33 @@ impl Tree {
 
     /// The chunk with the keys just below `key`.
     pub(crate) fn leaf_below<'g>(&'g self, guard: &'g Guard, key: &[u8]) -> Leaf<'g> {
-        self.leaf_at(guard, |inner| inner.index_of(key, Side::Below))
+        self.leaf_at::<true>(guard, |inner| inner.index_of(key, Side::Below))
     }
 
     /// The first chunk.
     #[inline]
     pub(crate) fn first_leaf<'g>(&'g self, guard: &'g Guard) -> Leaf<'g> {
-        self.leaf_at_edge(guard, |_| 0)
+        self.leaf_at::<false>(guard, |_| 0)
     }
 
     /// The last chunk.
     #[inline]
     pub(crate) fn last_leaf<'g>(&'g self, guard: &'g Guard) -> Leaf<'g> {
-        self.leaf_at_edge(guard, |inner| inner.len() - 1)
+        self.leaf_at::<false>(guard, |inner| inner.len() - 1)
     }
 
-    /// As `leaf_at`, where the child is known beforehand: of an inner node little is looked at.
+    /// The chunk to which `choose` leads. `SEARCHES`: it looks far into each node, of which many lines are asked for.
     #[inline]
-    fn leaf_at_edge<'g>(
+    fn leaf_at<'g, const SEARCHES: bool>(
         &'g self,
         guard: &'g Guard,
         choose: impl Fn(&Inner<'g>) -> usize,
     ) -> Leaf<'g> {
         let mut slice = self.root();
         loop {
-            match self.node(guard, slice) {
-                Node::Chunk(chunk) => return Leaf { chunk, slice },
-                Node::Inner(inner) => slice = inner.child(choose(&inner)),
+            if SEARCHES {
+                self.arena.prefetch(slice, HEAD_LINES);
             }
-        }
-    }
-
-    #[inline]
-    fn leaf_at<'g>(&'g self, guard: &'g Guard, choose: impl Fn(&Inner<'g>) -> usize) -> Leaf<'g> {
-        let mut slice = self.root();
-        loop {
-            self.arena.prefetch(slice, HEAD_LINES);
             match self.node(guard, slice) {
                 Node::Chunk(chunk) => return Leaf { chunk, slice },
                 Node::Inner(inner) => slice = inner.child(choose(&inner)),
