@@ -53,7 +53,7 @@ const HOUSES: &[House] = &[
             &["record"],
             &["chunk"],
             &["build", "cursor"],
-            &["keys", "tree"],
+            &["keys", "nearest", "tree"],
             &["compact", "entering", "map", "value", "writing"],
             &["add", "check", "cluster", "rebalance", "removal", "scan", "stats"],
             &["run"],
