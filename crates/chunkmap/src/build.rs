@@ -8,8 +8,8 @@ use crate::abbreviation::{abbreviate_foreign, common_prefix_len};
 use crate::chunk::Gathered;
 use crate::inner::Child;
 use crate::layout::{
-    ChunkHead, ChunkLayout, EXACT, FINGERPRINTS_PER_WORD, GROUP_ENTRIES, InnerHead, InnerLayout,
-    KIND_CHUNK, KIND_INNER, PREFIX_BY_BOUNDS, TOMBSTONE, UNBOUNDED,
+    ChunkHead, ChunkLayout, DISTINCT, EXACT, FANOUT_MAX, FINGERPRINTS_PER_WORD, GROUP_ENTRIES,
+    InnerHead, InnerLayout, KIND_CHUNK, KIND_INNER, PREFIX_BY_BOUNDS, TOMBSTONE, UNBOUNDED,
 };
 use crate::record::Record;
 use crate::shape::{SPAN_MAX, Shape, pick_varying};
@@ -100,7 +100,6 @@ pub(crate) unsafe fn write_chunk(
     unsafe {
         let head = base.cast::<ChunkHead>();
         (&raw mut (*head).kind).write(KIND_CHUNK);
-        (&raw mut (*head).flags).write(is_implied | is_exact);
         (&raw mut (*head).span).write(shape.template.len() as u16);
         (&raw mut (*head).sorted_len).write(plan.entries.len() as u32);
         (&raw mut (*head).delta_cap).write(plan.delta_cap as u16);
@@ -120,6 +119,7 @@ pub(crate) unsafe fn write_chunk(
             RawAtomicU64::init(base.add(layout.delta_words + at * 8).cast(), 0);
             RawAtomicU64::init(base.add(layout.delta_abbreviations + at * 8).cast(), 0);
         }
+        let (mut before, mut distinct) = (None, DISTINCT);
         // INVARIANT: I-SORTED: the plan's entries are in key order, and abbreviations keep it.
         for at in 0..plan.entries.len().next_multiple_of(GROUP_ENTRIES) {
             let (abbreviation, word) = match (plan.entries.get(at), kept) {
@@ -130,10 +130,14 @@ pub(crate) unsafe fn write_chunk(
             };
             base.add(layout.sorted_abbreviation(at)).cast::<u64>().write(abbreviation);
             RawAtomicU64::init(base.add(layout.sorted_word(at)).cast(), word);
+            if at < plan.entries.len() && before.replace(abbreviation) == Some(abbreviation) {
+                distinct = 0;
+            }
             if at % GROUP_ENTRIES == 0 {
                 base.add(layout.samples + at / GROUP_ENTRIES * 8).cast::<u64>().write(abbreviation);
             }
         }
+        (&raw mut (*head).flags).write(is_implied | is_exact | distinct);
         base.add(layout.template)
             .copy_from_nonoverlapping(shape.template.as_ptr(), shape.template.len());
         let mut end = base.add(layout.bytes);
@@ -157,7 +161,7 @@ pub(crate) fn write_inner(
     height: u8,
     children: &[Child<'_>],
 ) -> Result<SliceRef, OutOfMemory> {
-    assert!(!children.is_empty(), "an inner node has a child");
+    assert!((1..=FANOUT_MAX).contains(&children.len()), "as many children as an inner node has");
     let separators = || children[1..].iter().map(|child| child.separator);
     debug_assert!(separators().is_sorted_by(|low, high| low < high), "separators divide the keys");
     let prefix = match children {
@@ -166,8 +170,8 @@ pub(crate) fn write_inner(
         }
         _ => &[],
     };
-    let layout = InnerLayout::new(children.len());
-    let bytes = layout.bytes + separators().map(<[u8]>::len).sum::<usize>() + prefix.len();
+    let layout = InnerLayout::new(children.len(), prefix.len());
+    let bytes = layout.bytes + separators().map(<[u8]>::len).sum::<usize>();
     let slice = arena.alloc(bytes.next_multiple_of(64))?;
     let base = arena.ptr(slice);
     // SAFETY: the slice is ours alone and holds everything the layout says.
@@ -175,10 +179,8 @@ pub(crate) fn write_inner(
         let head = base.cast::<InnerHead>();
         (&raw mut (*head).kind).write(KIND_INNER);
         (&raw mut (*head).height).write(height);
-        (&raw mut (*head).reserved).write(0);
         (&raw mut (*head).len).write(children.len() as u32);
         (&raw mut (*head).prefix_len).write(prefix.len() as u32);
-        (&raw mut (*head).bytes_offset).write(layout.bytes as u32);
         RawAtomicU64::init(&raw mut (*head).latch, 0);
         RawAtomicU64::init(&raw mut (*head).obsolete, 0);
         for (at, child) in children.iter().enumerate() {
@@ -186,14 +188,33 @@ pub(crate) fn write_inner(
         }
         let mut end = 0;
         for (at, separator) in separators().enumerate() {
-            let abbreviation = abbreviate_foreign(separator, prefix);
-            base.add(layout.abbreviations + at * 8).cast::<u64>().write(abbreviation);
             let bytes = base.add(layout.bytes + end);
             bytes.copy_from_nonoverlapping(separator.as_ptr(), separator.len());
             end += separator.len();
             base.add(layout.ends + at * 4).cast::<u32>().write(end as u32);
         }
-        base.add(layout.bytes + end).copy_from_nonoverlapping(prefix.as_ptr(), prefix.len());
+        let abbreviations = base.add(layout.abbreviations).cast::<u64>();
+        for (at, separator) in separators().enumerate() {
+            abbreviations.add(at).write(abbreviate_foreign(separator, prefix));
+        }
+        if InnerLayout::has_samples(children.len()) {
+            // No search stops at what is filled up.
+            for at in separators().len()..separators().len().next_multiple_of(GROUP_ENTRIES) {
+                abbreviations.add(at).write(u64::MAX);
+            }
+            let samples = base.add(InnerLayout::SAMPLES).cast::<u64>();
+            for group in 0..FANOUT_MAX / GROUP_ENTRIES {
+                let first = group * GROUP_ENTRIES;
+                let sample = if first < separators().len() {
+                    abbreviations.add(first).read()
+                } else {
+                    u64::MAX
+                };
+                samples.add(group).write(sample);
+            }
+        }
+        base.add(InnerLayout::prefix(children.len()))
+            .copy_from_nonoverlapping(prefix.as_ptr(), prefix.len());
     }
     Ok(slice)
 }

@@ -91,7 +91,7 @@ impl ChunkMap {
                     "an inner node of height {} hangs at {expected}",
                     inner.height()
                 );
-                sums.slice_bytes += inner.node_bytes() as u64;
+                sums.slice_bytes += self.tree.arena.capacity(inner.slice()) as u64;
                 let mut low = bounds.0;
                 for at in 0..inner.len() {
                     let high =
@@ -239,7 +239,7 @@ impl ChunkMap {
                     "",
                     inner.height(),
                     inner.len(),
-                    inner.node_bytes()
+                    self.tree.arena.capacity(inner.slice())
                 )?;
                 (0..inner.len()).try_for_each(|at| {
                     self.dump_node(guard, self.tree.node(guard, inner.child(at)), depth + 1, out)

@@ -44,8 +44,8 @@ use sapwood_mem::{Arena, SliceRef};
 use self::delta::{fingerprint, match_bytes};
 use crate::abbreviation::lower_bound;
 use crate::layout::{
-    ChunkHead, ChunkLayout, EXACT, EntryState, FINGERPRINTS_PER_WORD, FROZEN, GROUP_BYTES,
-    GROUP_ENTRIES, INEXACT_CAME, KIND_CHUNK, PREFIX_BY_BOUNDS, TOMBSTONE, UNBOUNDED,
+    ChunkHead, ChunkLayout, DISTINCT, EXACT, EntryState, FINGERPRINTS_PER_WORD, FROZEN,
+    GROUP_BYTES, GROUP_ENTRIES, INEXACT_CAME, KIND_CHUNK, PREFIX_BY_BOUNDS, TOMBSTONE, UNBOUNDED,
 };
 use crate::record::Record;
 use crate::shape::{PICKS_MAX, Shape};
@@ -280,7 +280,14 @@ impl<'g> Chunk<'g> {
         (0..self.sorted_len).map(move |at| chunk.sorted_word(at))
     }
 
-    /// Offset of the last group that begins below `wanted`.
+    /// Whether no two of the sorted entries have the same abbreviation.
+    #[inline]
+    fn is_distinct(&self) -> bool {
+        self.head().flags & DISTINCT != 0
+    }
+
+    /// Offset of the group with the first sorted entry whose abbreviation is not less than `wanted`, or of the group
+    /// before it.
     #[inline]
     fn group_offset(&self, wanted: u64) -> Option<usize> {
         let group_count = self.sorted_len.div_ceil(GROUP_ENTRIES);
@@ -288,7 +295,9 @@ impl<'g> Chunk<'g> {
         let samples: &[u64] = unsafe {
             std::slice::from_raw_parts(self.base.add(self.layout.samples).cast(), group_count)
         };
-        let group = lower_bound(samples, wanted).checked_sub(1)?;
+        // A group that begins with what is wanted has the first entry of it, unless the one before may end with it.
+        let beyond = wanted.saturating_add(u64::from(self.is_distinct()));
+        let group = lower_bound(samples, beyond).checked_sub(1)?;
         Some(self.layout.sorted_abbreviation(group * GROUP_ENTRIES))
     }
 
@@ -316,7 +325,7 @@ impl<'g> Chunk<'g> {
         if !matches(first) {
             return first..first;
         }
-        if !matches(first + 1) {
+        if self.is_distinct() || !matches(first + 1) {
             return first..first + 1;
         }
         first..abbreviation.checked_add(1).map_or(self.sorted_len, |next| self.lower_bound(next))
@@ -531,6 +540,15 @@ impl<'g> Chunk<'g> {
         prefetch_line(self.base.wrapping_add(self.layout.bytes));
     }
 
+    /// Asks for what leads to a group: the template and the samples.
+    #[inline]
+    pub(crate) fn prefetch_samples(&self) {
+        let end = self.layout.samples + self.sorted_len.div_ceil(GROUP_ENTRIES) * 8;
+        for at in (self.layout.template / 64 * 64..end).step_by(64) {
+            prefetch_line(self.base.wrapping_add(at));
+        }
+    }
+
     /// Asks for the group that keys of this abbreviation are in, without touching it.
     #[inline]
     pub(crate) fn prefetch_group(&self, abbreviation: u64) {
@@ -541,24 +559,33 @@ impl<'g> Chunk<'g> {
         }
     }
 
-    /// Where the record of `key`, which has this abbreviation, probably is, without touching any record.
+    /// The word of the delta's entry of `key`, which has this abbreviation, probably.
     #[inline]
-    pub(crate) fn likely_slice(&self, key: &[u8], abbreviation: u64) -> Option<SliceRef> {
-        if let Some(at) = self.run_of(abbreviation).next() {
-            // Acquire: pairs with the CAS in `swap`, so that the arena knows the slice's block.
-            return SliceRef::from_word(self.sorted_word(at).load(Ordering::Acquire));
-        }
+    fn likely_delta(&self, key: &[u8], abbreviation: u64) -> Option<&'g RawAtomicU64> {
         let fingerprint = fingerprint(abbreviation, key);
         for (group, fingerprints) in self.fingerprints().iter().enumerate() {
             // Acquire: pairs with the Release in `append`.
             let candidates = match_bytes(fingerprints.load(Ordering::Acquire), fingerprint);
             if candidates != 0 {
                 let at = group * FINGERPRINTS_PER_WORD + candidates.trailing_zeros() as usize / 8;
-                // Acquire: pairs with the CAS in `append` or `swap`.
-                return SliceRef::from_word(self.delta_words().get(at)?.load(Ordering::Acquire));
+                return self.delta_words().get(at);
             }
         }
         None
+    }
+
+    /// Where the record of `key`, which has this abbreviation, probably is, without touching any record.
+    #[inline]
+    pub(crate) fn likely_slice(&self, key: &[u8], abbreviation: u64) -> Option<SliceRef> {
+        let word = match self.run_of(abbreviation).next() {
+            Some(at) => self.sorted_word(at),
+            None => self.likely_delta(key, abbreviation)?,
+        };
+        // Acquire: pairs with the CAS in `append` or `swap`, so that the arena knows the slice's block.
+        match EntryState::of(word.load(Ordering::Acquire)) {
+            EntryState::Record(slice) => Some(slice),
+            EntryState::Empty | EntryState::Tombstone => None,
+        }
     }
 
     /// Whether the chunk's keys include `key`.

@@ -8,9 +8,9 @@
 //!
 //! *Memory*: the slices that were left are holes here and there, which only records
 //! of their size can have. So that the map does not grow by what it moves, it moves on
-//! when these are no more than a twentieth of it. Else a pass empties the sparsest spans
+//! when these are no more than a thirtieth of it. Else a pass empties the sparsest spans
 //! first, by steps that the walks take, and blocks that are free go back to the system
-//! where they are more than a fortieth. Scans leave a map as it is that has used up two
+//! where they are more than a sixtieth. Scans leave a map as it is that has used up two
 //! thirds of its budget.
 //!
 //! *Thread safety*: under the lock of `compact`, which a walk does not wait for.
@@ -28,7 +28,7 @@ const PASS_STEPS: usize = 4;
 /// Times that `compact` goes over a map at most: each leaves less to move for the next.
 const SWEEPS: usize = 4;
 /// The share of live bytes that moves may leave as holes before a pass fills them.
-const HOLES_SHARE: u64 = 32;
+const HOLES_SHARE: u64 = 40;
 /// The share that they may leave at the very most, where passes do not fill them.
 const HOLES_SHARE_MOST: u64 = 16;
 /// The share of live bytes that has to be left of a budget before scans move records.
@@ -197,7 +197,7 @@ impl ChunkMap {
     /// Bytes of holes that moves may leave before a pass fills them.
     fn hole_bytes_most(&self, usage: &Usage) -> u64 {
         // Beside the chunk in hand, which a few blocks hold.
-        let blocks_bytes = (2 * self.options.block_bytes as u64).min(usage.live_bytes / 64);
+        let blocks_bytes = (2 * self.options.block_bytes as u64).min(usage.live_bytes / 128);
         usage.live_bytes / HOLES_SHARE + blocks_bytes
     }
 

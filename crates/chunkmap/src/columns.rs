@@ -13,7 +13,7 @@
 //! *Thread safety*: each walk has its own columns and its own filter.
 
 use std::mem::MaybeUninit;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
 use sapwood_engine::{Column, ColumnBatch, KeyRange, Validity};
 use sapwood_mem::arena::{LastBlock, prefetch_line};
@@ -30,7 +30,7 @@ use crate::layout::record::value_offset;
 use crate::map::{ChunkMap, check_key};
 use crate::record::{Entered, ReadLock, Record};
 use crate::scan::{From, Place, Step, key_bounds, next_border, walk};
-use crate::tree::Found;
+use crate::tree::{Found, Tree};
 
 /// Most bytes of a key, and of a value, that columns have.
 pub const WIDTH_MAX: usize = 128;
@@ -211,18 +211,11 @@ struct Gathering<'m, 'g> {
     /// `None`: each record is read with a count.
     declaring: Option<Declaring<'m>>,
     columns: Buffer,
-    /// The chunks of a group of keys.
-    runs: Vec<Run>,
+    ways: Ways<'g>,
     /// Entries that are too short for the columns.
     short: Vec<ReadLock<'m>>,
     /// Keys that are looked up again when the chunk is done with: their records were being changed, or had moved.
     late: Vec<Vec<u8>>,
-}
-
-/// Keys of a group, by their places, that are of one chunk.
-struct Run {
-    found: Found,
-    keys: Range<usize>,
 }
 
 /// The record before, of the same chunk.
@@ -247,7 +240,7 @@ impl<'m: 'g, 'g> Gathering<'m, 'g> {
             guard,
             declaring: map.hazards.filter(),
             columns: Buffer::new(widths),
-            runs: Vec::new(),
+            ways: Ways::new(),
             short: Vec::new(),
             late: Vec::new(),
         }
@@ -364,49 +357,21 @@ impl<'m: 'g, 'g> Gathering<'m, 'g> {
     /// Gathers the entries of up to [`GROUP`] keys: each step for all of them before the next one for any.
     fn keys<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<()> {
         keys.iter().try_for_each(|key| check_key(key.as_ref()))?;
-        let guard = self.guard;
-        self.find_chunks(keys);
-        let runs = std::mem::take(&mut self.runs);
-        let chunk_of =
-            |run: &Run| self.map.tree.found_leaf(guard, run.found).map(|leaf| leaf.chunk);
-        let mut abbreviations = [0; GROUP];
-        for run in &runs {
-            let Some(chunk) = chunk_of(run) else { continue };
-            for at in run.keys.clone() {
-                abbreviations[at] = chunk.abbreviate(keys[at].as_ref());
-                chunk.prefetch_group(abbreviations[at]);
-            }
-        }
-        let mut likely: [Option<Record<'g>>; GROUP] = [None; GROUP];
-        let (mut bits, mut near) = (Bits::default(), Near::default());
-        for run in &runs {
-            let Some(chunk) = chunk_of(run) else { continue };
-            for at in run.keys.clone() {
-                let key = keys[at].as_ref();
-                if let Some(slice) = chunk.likely_slice(key, abbreviations[at]) {
-                    let record = chunk.record_near(&mut near.block, slice);
-                    near.ask(record, self.columns.record_bytes(key.len()), &mut bits);
-                    likely[at] = Some(record);
-                }
-            }
-        }
-        if let Some(declaring) = &self.declaring {
-            declaring.declare(&bits);
-        } else {
-            likely = [None; GROUP];
+        self.ways.find_chunks(&self.map.tree, self.guard, keys);
+        let bytes_of = |len| self.columns.record_bytes(len);
+        let bits = self.ways.find_records(&self.map.tree, self.guard, keys, bytes_of);
+        match &self.declaring {
+            Some(declaring) => declaring.declare(&bits),
+            None => self.ways.records = [None; GROUP],
         }
         for (at, key) in keys.iter().enumerate() {
             let key = key.as_ref();
             // SAFETY: declared just now, and reached under the guard.
-            match likely[at].and_then(|record| unsafe { record.read_declared() }) {
+            match self.ways.records[at].and_then(|record| unsafe { record.read_declared() }) {
                 Some((found, value)) if found == key && self.columns.take(found, value) => {}
-                _ => {
-                    let run = runs.iter().find(|run| run.keys.contains(&at));
-                    self.key_by_itself(run.and_then(chunk_of), key)?;
-                }
+                _ => self.key_by_itself(self.ways.chunk(at).copied(), key)?,
             }
         }
-        self.runs = runs;
         Ok(())
     }
 
@@ -418,34 +383,6 @@ impl<'m: 'g, 'g> Gathering<'m, 'g> {
             _ => self.late.push(key.to_vec()),
         }
         Ok(())
-    }
-
-    /// Finds the chunks of a group of keys, and asks for their first lines. Of keys that ascend, those between two of one
-    /// chunk are not searched for.
-    fn find_chunks<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
-        self.runs.clear();
-        let find = |at: usize| self.map.tree.find_leaf(self.guard, keys[at].as_ref());
-        if !keys.is_sorted_by(|a, b| a.as_ref() <= b.as_ref()) {
-            self.runs.extend((0..keys.len()).map(|at| Run { found: find(at), keys: at..at + 1 }));
-            return;
-        }
-        let mut begin = 0;
-        while begin < keys.len() {
-            let found = find(begin);
-            // The first key that may be of another chunk, by steps that grow, and begin anew before a key that is.
-            let (mut limit, mut step) = (begin + 1, 1);
-            let mut beyond = keys.len();
-            while limit < beyond {
-                let at = (limit + step - 1).min(beyond - 1);
-                if find(at).is(&found) {
-                    (limit, step) = (at + 1, step * 2);
-                } else {
-                    (beyond, step) = (at, 1);
-                }
-            }
-            self.runs.push(Run { found, keys: begin..limit });
-            begin = limit;
-        }
     }
 
     /// Shows the short entries of a group, and what was gathered if there is no room for another group.
@@ -560,6 +497,100 @@ impl<'g> Group<'g> {
             self.entries[self.len].write(Asked { word, record });
             self.len += 1;
         }
+    }
+}
+
+/// The ways of a group of keys down to their records: each step for all of them before the next one for any, so that their
+/// waits overlap.
+struct Ways<'g> {
+    found: Vec<Found>,
+    chunks: Vec<Option<Chunk<'g>>>,
+    /// Of each key, which of the chunks is its own.
+    chunk_of: [u8; GROUP],
+    abbreviations: [u64; GROUP],
+    records: [Option<Record<'g>>; GROUP],
+}
+
+impl<'g> Ways<'g> {
+    fn new() -> Ways<'g> {
+        Ways {
+            found: Vec::with_capacity(GROUP),
+            chunks: Vec::with_capacity(GROUP),
+            chunk_of: [0; GROUP],
+            abbreviations: [0; GROUP],
+            records: [None; GROUP],
+        }
+    }
+
+    /// The chunk of a key, unless it may have gone.
+    #[inline]
+    fn chunk(&self, at: usize) -> Option<&Chunk<'g>> {
+        self.chunks[usize::from(self.chunk_of[at])].as_ref()
+    }
+
+    /// Finds the chunks, and asks for their heads. Of keys that ascend, those between two of one chunk are not searched
+    /// for.
+    fn find_chunks<K: AsRef<[u8]>>(&mut self, tree: &'g Tree, guard: &'g Guard<'g>, keys: &[K]) {
+        self.found.clear();
+        if !keys.is_sorted_by(|a, b| a.as_ref() <= b.as_ref()) {
+            self.found.extend(keys.iter().map(|key| tree.find_leaf(guard, key.as_ref())));
+            (0..keys.len()).for_each(|at| self.chunk_of[at] = at as u8);
+            return;
+        }
+        let mut ascent = tree.ascent(guard);
+        let mut begin = 0;
+        while begin < keys.len() {
+            let found = ascent.find(keys[begin].as_ref());
+            tree.prefetch_head(found);
+            // The first key of another chunk, by steps that grow, and begin anew before a key that is.
+            let (mut limit, mut step) = (begin + 1, 1);
+            let mut beyond = keys.len();
+            while limit < beyond {
+                let at = (limit + step - 1).min(beyond - 1);
+                if ascent.is_of_the_last(keys[at].as_ref()) {
+                    (limit, step) = (at + 1, step * 2);
+                } else {
+                    (beyond, step) = (at, 1);
+                }
+            }
+            self.chunk_of[begin..limit].fill(self.found.len() as u8);
+            self.found.push(found);
+            begin = limit;
+        }
+    }
+
+    /// Goes on from the chunks to the records, which are probably those of the keys, and asks for these.
+    fn find_records<K: AsRef<[u8]>>(
+        &mut self,
+        tree: &'g Tree,
+        guard: &'g Guard<'g>,
+        keys: &[K],
+        bytes_of: impl Fn(usize) -> usize,
+    ) -> Bits {
+        self.chunks.clear();
+        for found in &self.found {
+            let chunk = tree.found_leaf(guard, *found).map(|leaf| leaf.chunk);
+            chunk.iter().for_each(Chunk::prefetch_samples);
+            self.chunks.push(chunk);
+        }
+        for (at, key) in keys.iter().enumerate() {
+            if let Some(chunk) = self.chunk(at) {
+                let abbreviation = chunk.abbreviate(key.as_ref());
+                chunk.prefetch_group(abbreviation);
+                self.abbreviations[at] = abbreviation;
+            }
+        }
+        let (mut bits, mut near) = (Bits::default(), Near::default());
+        for (at, key) in keys.iter().enumerate() {
+            let key = key.as_ref();
+            self.records[at] = self.chunk(at).and_then(|chunk| {
+                let slice = chunk.likely_slice(key, self.abbreviations[at])?;
+                let record = chunk.record_near(&mut near.block, slice);
+                near.ask(record, bytes_of(key.len()), &mut bits);
+                Some(record)
+            });
+        }
+        bits
     }
 }
 

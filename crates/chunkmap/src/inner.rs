@@ -12,10 +12,11 @@
 use std::marker::PhantomData;
 
 use sapwood_mem::SliceRef;
+use sapwood_mem::arena::prefetch_line;
 use sapwood_mem::sync::{Backoff, Ordering, RawAtomicU64};
 
 use crate::abbreviation::{abbreviate_foreign, lower_bound};
-use crate::layout::{InnerHead, InnerLayout, KIND_INNER};
+use crate::layout::{GROUP_ENTRIES, InnerHead, InnerLayout, KIND_INNER};
 
 /// A node and the least key it covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +29,7 @@ pub(crate) struct Child<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Inner<'g> {
     base: *mut u8,
-    node_bytes: usize,
-    layout: InnerLayout,
+    slice: SliceRef,
     pinned: PhantomData<&'g ()>,
 }
 
@@ -44,14 +44,12 @@ pub(crate) enum Side {
 
 impl<'g> Inner<'g> {
     /// # Safety
-    /// `base` is the start of an inner node in a slice of `node_bytes` that stays
-    /// live for `'g`.
+    /// `slice`, at `base`, is an inner node that stays live for `'g`.
     #[inline]
-    pub(crate) unsafe fn new(base: *mut u8, node_bytes: usize) -> Inner<'g> {
-        // SAFETY: the caller's node starts with its head, whose sizes never change.
-        let head = unsafe { &*base.cast::<InnerHead>() };
-        debug_assert_eq!(head.kind, KIND_INNER);
-        Inner { base, node_bytes, layout: InnerLayout::new(head.len as usize), pinned: PhantomData }
+    pub(crate) unsafe fn new(slice: SliceRef, base: *mut u8) -> Inner<'g> {
+        let inner = Inner { base, slice, pinned: PhantomData };
+        debug_assert_eq!(inner.head().kind, KIND_INNER);
+        inner
     }
 
     #[inline]
@@ -60,15 +58,22 @@ impl<'g> Inner<'g> {
         unsafe { &*self.base.cast::<InnerHead>() }
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.head().len as usize
     }
 
-    /// Bytes of the node's own slice.
-    pub(crate) fn node_bytes(&self) -> usize {
-        self.node_bytes
+    /// The node's own slice.
+    pub(crate) fn slice(&self) -> SliceRef {
+        self.slice
     }
 
+    #[inline]
+    fn layout(&self) -> InnerLayout {
+        InnerLayout::new(self.len(), self.head().prefix_len as usize)
+    }
+
+    #[inline]
     pub(crate) fn height(&self) -> u8 {
         self.head().height
     }
@@ -81,31 +86,48 @@ impl<'g> Inner<'g> {
 
     #[inline]
     fn ends(&self) -> &'g [u32] {
-        self.array(self.layout.ends, self.len() - 1)
+        self.array(self.layout().ends, self.len() - 1)
     }
 
     /// Separator below child `at + 1`.
     pub(crate) fn separator(&self, at: usize) -> &'g [u8] {
         let begin = if at == 0 { 0 } else { self.ends()[at - 1] as usize };
-        self.array(self.layout.bytes + begin, self.ends()[at] as usize - begin)
+        self.array(self.layout().bytes + begin, self.ends()[at] as usize - begin)
     }
 
+    #[inline]
     fn prefix(&self) -> &'g [u8] {
-        let begin = self.ends().last().map_or(0, |end| *end as usize);
-        self.array(self.layout.bytes + begin, self.head().prefix_len as usize)
+        self.array(InnerLayout::prefix(self.len()), self.head().prefix_len as usize)
     }
 
     /// The child to go to for `key`.
     #[inline]
     pub(crate) fn index_of(&self, key: &[u8], side: Side) -> usize {
         let abbreviation = abbreviate_foreign(key, self.prefix());
-        let abbreviations: &[u64] = self.array(self.layout.abbreviations, self.len() - 1);
-        let mut at = lower_bound(abbreviations, abbreviation);
-        let mut end = at;
-        while abbreviations.get(end) == Some(&abbreviation) {
-            end += 1;
+        let at = if InnerLayout::has_samples(self.len()) {
+            // The last group that begins below, or the first one.
+            let group =
+                lower_bound(self.group(InnerLayout::SAMPLES), abbreviation).saturating_sub(1);
+            let (layout, begin) = (self.layout(), group * GROUP_ENTRIES);
+            let abbreviations = layout.abbreviations + begin * 8;
+            prefetch_line(self.base.wrapping_add(abbreviations + 64));
+            prefetch_line(self.base.wrapping_add(layout.children + begin * 8));
+            prefetch_line(self.base.wrapping_add(layout.children + begin * 8 + 64));
+            begin + lower_bound(self.group(abbreviations), abbreviation)
+        } else {
+            lower_bound(self.abbreviations(), abbreviation)
+        };
+        match self.abbreviations().get(at) {
+            Some(equal) if *equal == abbreviation => self.index_among_equals(at, key, side),
+            _ => at,
         }
-        // Equal abbreviations: by the separators themselves.
+    }
+
+    /// The same where the separator at `at` is the first that has the key's abbreviation: by the separators themselves.
+    #[cold]
+    fn index_among_equals(&self, mut at: usize, key: &[u8], side: Side) -> usize {
+        let rest = &self.abbreviations()[at..];
+        let mut end = at + rest.iter().take_while(|other| **other == rest[0]).count();
         while at < end {
             let middle = at + (end - at) / 2;
             let separator = self.separator(middle);
@@ -123,8 +145,20 @@ impl<'g> Inner<'g> {
     }
 
     #[inline]
+    fn abbreviations(&self) -> &'g [u64] {
+        self.array(self.layout().abbreviations, self.len() - 1)
+    }
+
+    /// The samples, or a group of abbreviations.
+    #[inline]
+    fn group(&self, offset: usize) -> &'g [u64; GROUP_ENTRIES] {
+        // SAFETY: the builder wrote so many at `offset`, aligned; they never change.
+        unsafe { &*self.base.add(offset).cast() }
+    }
+
+    #[inline]
     fn children(&self) -> &'g [RawAtomicU64] {
-        self.array(self.layout.children, self.len())
+        self.array(self.layout().children, self.len())
     }
 
     #[inline]

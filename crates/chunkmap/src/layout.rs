@@ -71,6 +71,9 @@ pub(crate) const PREFIX_BY_BOUNDS: u8 = 1;
 /// The shape is exact of the sorted keys.
 pub(crate) const EXACT: u8 = 2;
 
+/// No two of the sorted entries have the same abbreviation.
+pub(crate) const DISTINCT: u8 = 4;
+
 /// Beside the count of tombstones: the shape is not exact of a key that came to the delta.
 pub(crate) const INEXACT_CAME: u64 = 1 << 63;
 
@@ -83,7 +86,7 @@ pub(crate) const UNBOUNDED: u32 = u32::MAX;
 #[repr(C)]
 pub(crate) struct ChunkHead {
     pub(crate) kind: u8,
-    /// [`PREFIX_BY_BOUNDS`], [`EXACT`].
+    /// [`PREFIX_BY_BOUNDS`], [`EXACT`], [`DISTINCT`].
     pub(crate) flags: u8,
     /// Bytes of the template of a shape; 0: the plain shape.
     pub(crate) span: u16,
@@ -106,17 +109,15 @@ pub(crate) struct ChunkHead {
     pub(crate) edges: RawAtomicU64,
 }
 
-/// Head of an inner node; behind it separator abbreviations, child words,
-/// ends of the separators, then their bytes and the prefix.
+/// Head of an inner node; behind it samples, the prefix, separator abbreviations, child words, ends of the separators,
+/// then their bytes.
 #[repr(C)]
 pub(crate) struct InnerHead {
     pub(crate) kind: u8,
     pub(crate) height: u8,
-    pub(crate) reserved: u16,
     /// Children; separators are one fewer.
     pub(crate) len: u32,
     pub(crate) prefix_len: u32,
-    pub(crate) bytes_offset: u32,
     /// 1 while a thread changes children or replaces the node.
     pub(crate) latch: RawAtomicU64,
     /// 1 once the node was replaced.
@@ -194,7 +195,16 @@ impl ChunkLayout {
     }
 }
 
-/// Offsets inside an inner node of `len` children.
+/// Offsets inside an inner node of `len` children, whose separators share a prefix.
+///
+/// ```text
+///  +------+---------+--------+---------------+----------+------+------------+
+///  | head | samples | prefix | abbreviations | children | ends | separators |
+///  +------+---------+--------+---------------+----------+------+------------+
+/// ```
+/// A sample is the first of 16 abbreviations, as in a chunk: a search waits for the first lines, then for those of 16
+/// abbreviations and their children. Samples and the last group are filled up, so that searches have one length. A node
+/// of one group has no samples, and is not filled up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InnerLayout {
     pub(crate) abbreviations: usize,
@@ -203,14 +213,37 @@ pub(crate) struct InnerLayout {
     pub(crate) bytes: usize,
 }
 
+/// Most children of an inner node.
+pub(crate) const FANOUT_MAX: usize = GROUP_ENTRIES * GROUP_ENTRIES;
+
 impl InnerLayout {
+    pub(crate) const SAMPLES: usize = size_of::<InnerHead>();
+
     #[inline]
-    pub(crate) fn new(len: usize) -> InnerLayout {
-        let abbreviations = size_of::<InnerHead>();
-        let children = abbreviations + (len - 1) * 8;
+    pub(crate) fn new(len: usize, prefix_len: usize) -> InnerLayout {
+        let separators = len - 1;
+        let (abbreviations, children) = if Self::has_samples(len) {
+            let abbreviations = (Self::prefix(len) + prefix_len).next_multiple_of(64);
+            (abbreviations, abbreviations + separators.next_multiple_of(GROUP_ENTRIES) * 8)
+        } else {
+            let abbreviations = (Self::prefix(len) + prefix_len).next_multiple_of(8);
+            (abbreviations, abbreviations + separators * 8)
+        };
         let ends = children + len * 8;
-        let bytes = ends + (len - 1) * 4;
+        let bytes = ends + separators * 4;
         InnerLayout { abbreviations, children, ends, bytes }
+    }
+
+    /// Whether there is more than one group of abbreviations.
+    #[inline]
+    pub(crate) fn has_samples(len: usize) -> bool {
+        len > GROUP_ENTRIES + 1
+    }
+
+    /// Offset of the prefix.
+    #[inline]
+    pub(crate) fn prefix(len: usize) -> usize {
+        Self::SAMPLES + if Self::has_samples(len) { FANOUT_MAX / GROUP_ENTRIES * 8 } else { 0 }
     }
 }
 
@@ -302,7 +335,7 @@ pub fn layout_table() -> String {
             (
                 offset_of!(ChunkHead, flags),
                 "flags",
-                "1: the bounds imply the prefix; 2: the shape is exact",
+                "1: the bounds imply the prefix; 2: the shape is exact; 4: no sorted abbreviations are equal",
             ),
             (offset_of!(ChunkHead, span), "span", "bytes of the shape's template"),
             (offset_of!(ChunkHead, sorted_len), "sorted_len", "entries of the sorted part"),
@@ -344,14 +377,8 @@ pub fn layout_table() -> String {
         &[
             (offset_of!(InnerHead, kind), "kind", "2"),
             (offset_of!(InnerHead, height), "height", "levels down to the chunks"),
-            (offset_of!(InnerHead, reserved), "reserved", "zero"),
             (offset_of!(InnerHead, len), "len", "children; separators are one fewer"),
             (offset_of!(InnerHead, prefix_len), "prefix_len", "bytes that the separators share"),
-            (
-                offset_of!(InnerHead, bytes_offset),
-                "bytes_offset",
-                "where the separators' bytes begin",
-            ),
             (offset_of!(InnerHead, latch), "latch", "1 while a thread changes the children"),
             (offset_of!(InnerHead, obsolete), "obsolete", "1 once replaced"),
         ],
@@ -370,14 +397,16 @@ pub fn layout_table() -> String {
     ] {
         let _ = writeln!(table, "  {offset:>6}  {part}");
     }
-    let inner = InnerLayout::new(256);
+    let inner = InnerLayout::new(256, 0);
     let _ = writeln!(table, "\nInner node of 256 children\n  offset  part");
     for (offset, part) in [
         (0, "head"),
+        (InnerLayout::SAMPLES, "samples: every sixteenth abbreviation"),
+        (InnerLayout::prefix(256), "the prefix; here of none"),
         (inner.abbreviations, "separator abbreviations"),
         (inner.children, "child words"),
         (inner.ends, "ends of the separators, u32"),
-        (inner.bytes, "bytes of the separators, then of the prefix"),
+        (inner.bytes, "bytes of the separators"),
     ] {
         let _ = writeln!(table, "  {offset:>6}  {part}");
     }

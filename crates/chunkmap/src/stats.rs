@@ -154,7 +154,7 @@ impl ChunkMap {
             }
             Node::Inner(inner) => {
                 shape.inner_nodes += 1;
-                shape.bytes += inner.node_bytes() as u64;
+                shape.bytes += self.tree.arena.capacity(inner.slice()) as u64;
                 for at in 0..inner.len() {
                     self.measure(guard, self.tree.node(guard, inner.child(at)), level + 1, shape);
                 }

@@ -29,6 +29,9 @@ use crate::record::Record;
 /// samples of a chunk with the default options.
 const HEAD_LINES: usize = 7;
 
+/// The same of an inner node: head, samples and a short prefix.
+const INNER_LINES: usize = 3;
+
 /// A node of either kind.
 #[derive(Clone, Copy)]
 pub(crate) enum Node<'g> {
@@ -48,14 +51,6 @@ pub(crate) struct Leaf<'g> {
 pub(crate) struct Found {
     slice: SliceRef,
     epoch: Epoch,
-}
-
-impl Found {
-    /// Whether both are one chunk.
-    #[inline]
-    pub(crate) fn is(&self, other: &Found) -> bool {
-        self.slice == other.slice && self.epoch == other.epoch
-    }
 }
 
 /// Why nodes could not be replaced.
@@ -78,6 +73,63 @@ pub(crate) struct Tree {
     pub(crate) reclaimer: Reclaimer,
     root: Box<RootCell>,
     fanout: usize,
+}
+
+/// Searches for keys that ascend, while no epoch begins: a search goes on in the inner node in which the one before ended.
+///
+/// That node may have been replaced since. Its children stay as they were then: chunks that were current at a time
+/// after the first search, as a chunk is that was found and then replaced.
+pub(crate) struct Ascent<'g> {
+    tree: &'g Tree,
+    guard: &'g Guard<'g>,
+    /// The node above the chunk that was found last; `None` before the first search, and where the root is a chunk.
+    above: Option<Inner<'g>>,
+    /// Keys from here on are of another node; `None`: no key is.
+    node_high: Option<&'g [u8]>,
+    /// Keys from here on are of another chunk; `None`: no key is.
+    chunk_high: Option<&'g [u8]>,
+}
+
+impl<'g> Ascent<'g> {
+    /// The chunk that covers `key`, which is not below the keys before. The chunk is not touched.
+    #[inline]
+    pub(crate) fn find(&mut self, key: &[u8]) -> Found {
+        let slice = match self.above {
+            Some(inner) if self.node_high.is_none_or(|high| key < high) => self.child(inner, key),
+            _ => self.descend(key),
+        };
+        Found { slice, epoch: self.guard.epoch() }
+    }
+
+    /// Whether `key`, which is not below the key that was searched for last, is of the chunk that was found.
+    #[inline]
+    pub(crate) fn is_of_the_last(&self, key: &[u8]) -> bool {
+        self.chunk_high.is_none_or(|high| key < high)
+    }
+
+    fn descend(&mut self, key: &[u8]) -> SliceRef {
+        (self.above, self.node_high, self.chunk_high) = (None, None, None);
+        let mut slice = self.tree.root();
+        while let Node::Inner(inner) = self.tree.node(self.guard, slice) {
+            slice = self.child(inner, key);
+            if inner.height() == 1 {
+                self.above = Some(inner);
+                break;
+            }
+            self.tree.arena.prefetch(slice, INNER_LINES);
+            self.node_high = self.chunk_high;
+        }
+        slice
+    }
+
+    /// The child of `inner`, whose keys end at `node_high`, for a key.
+    #[inline]
+    fn child(&mut self, inner: Inner<'g>, key: &[u8]) -> SliceRef {
+        let at = inner.index_of(key, Side::Covering);
+        self.chunk_high =
+            if at + 1 < inner.len() { Some(inner.separator(at)) } else { self.node_high };
+        inner.child(at)
+    }
 }
 
 /// The root's word and its latch; boxed, since words must not move.
@@ -134,7 +186,7 @@ impl Tree {
             if base.read() == KIND_CHUNK {
                 Node::Chunk(Chunk::new(&self.arena, slice, base))
             } else {
-                Node::Inner(Inner::new(base, self.arena.capacity(slice)))
+                Node::Inner(Inner::new(slice, base))
             }
         }
     }
@@ -149,8 +201,7 @@ impl Tree {
         self.leaf_at::<true>(guard, |inner| inner.index_of(key, Side::Covering))
     }
 
-    /// The chunk that covers `key`. The chunk itself is not touched, but its first lines
-    /// are asked for.
+    /// The chunk that covers `key`. The chunk itself is not touched, but its first lines are asked for.
     #[inline]
     pub(crate) fn find_leaf<'g>(&'g self, guard: &'g Guard, key: &[u8]) -> Found {
         let mut slice = self.root();
@@ -159,9 +210,21 @@ impl Tree {
             if inner.height() == 1 {
                 break;
             }
+            self.arena.prefetch(slice, INNER_LINES);
         }
         self.arena.prefetch(slice, HEAD_LINES);
         Found { slice, epoch: guard.epoch() }
+    }
+
+    /// Asks for the head of a chunk that was found just now.
+    #[inline]
+    pub(crate) fn prefetch_head(&self, found: Found) {
+        self.arena.prefetch(found.slice, 1);
+    }
+
+    /// Searches for keys that ascend.
+    pub(crate) fn ascent<'g>(&'g self, guard: &'g Guard<'g>) -> Ascent<'g> {
+        Ascent { tree: self, guard, above: None, node_high: None, chunk_high: None }
     }
 
     /// A chunk that was found, unless it may be gone.
@@ -203,12 +266,15 @@ impl Tree {
     ) -> Leaf<'g> {
         let mut slice = self.root();
         loop {
-            if SEARCHES {
-                self.arena.prefetch(slice, HEAD_LINES);
-            }
             match self.node(guard, slice) {
                 Node::Chunk(chunk) => return Leaf { chunk, slice },
-                Node::Inner(inner) => slice = inner.child(choose(&inner)),
+                Node::Inner(inner) => {
+                    slice = inner.child(choose(&inner));
+                    if SEARCHES {
+                        let lines = if inner.height() == 1 { HEAD_LINES } else { INNER_LINES };
+                        self.arena.prefetch(slice, lines);
+                    }
+                }
             }
         }
     }
@@ -375,7 +441,7 @@ impl Tree {
             if base.read() == KIND_CHUNK {
                 return 1;
             }
-            Inner::new(base, self.arena.capacity(slice)).height() + 1
+            Inner::new(slice, base).height() + 1
         }
     }
 
