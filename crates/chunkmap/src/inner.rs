@@ -229,3 +229,51 @@ impl Drop for Latch<'_> {
         self.0.store(0, Ordering::Release);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::build::write_inner;
+    use crate::layout::FANOUT_MAX;
+    use sapwood_mem::{Arena, ArenaOptions};
+
+    /// Keys that share `shared` bytes and differ behind those, in more than eight bytes at times.
+    fn random_keys(random: &mut fastrand::Rng, shared: usize, count: usize) -> Vec<Vec<u8>> {
+        let mut keys = std::collections::BTreeSet::new();
+        while keys.len() < count {
+            let mut key = vec![7; shared];
+            let len = random.usize(1..14);
+            key.extend((0..len).map(|_| [0, 1, 7, u8::MAX][random.usize(0..4)]));
+            keys.insert(key);
+        }
+        keys.into_iter().collect()
+    }
+
+    #[test]
+    fn every_key_goes_to_the_child_that_covers_it() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let arena = Arena::new(ArenaOptions::default());
+        for len in (1..40).chain(FANOUT_MAX - 2..=FANOUT_MAX) {
+            for shared in [0, 3, 90] {
+                let separators = random_keys(&mut random, shared, len);
+                let node = arena.alloc(64).expect("memory");
+                let children: Vec<_> =
+                    separators.iter().map(|separator| Child { separator, node }).collect();
+                let slice = write_inner(&arena, 1, &children).expect("memory");
+                // SAFETY: written just now, and the arena stays.
+                let inner = unsafe { Inner::new(slice, arena.ptr(slice)) };
+                let mut probes = random_keys(&mut random, shared, 200);
+                probes.extend(random_keys(&mut random, shared / 2, 50));
+                probes.extend(separators.iter().cloned());
+                probes.push(vec![u8::MAX; 100]);
+                for key in probes {
+                    // The first separator is not kept: all that is below the second goes to the first child.
+                    let covering = separators[1..].partition_point(|separator| *separator <= key);
+                    let below = separators[1..].partition_point(|separator| *separator < key);
+                    assert_eq!(inner.index_of(&key, Side::Covering), covering, "{key:?} of {len}");
+                    assert_eq!(inner.index_of(&key, Side::Below), below, "below {key:?} of {len}");
+                }
+            }
+        }
+    }
+}

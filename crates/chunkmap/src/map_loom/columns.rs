@@ -89,3 +89,34 @@ fn loom_columns_rebalance() {
         assert_eq!(map.len_exact(), 2);
     });
 }
+
+/// Keys of one group are looked for from one node, which another thread replaces between two of them, together with the
+/// chunk of the second.
+#[test]
+fn loom_columns_node_above_replaced() {
+    model(|| {
+        let map = small_map();
+        for key in [b"a", b"b", b"c", b"d", b"e", b"f"] {
+            map.put(key, b"1").expect("memory");
+        }
+        let before = map.stats();
+        assert_eq!((before.height, before.chunks), (2, 2), "a node above two chunks");
+        let other = spawn(&map, |map| {
+            map.put(b"g", b"1").expect("memory");
+            map.tree.reclaimer.flush();
+        });
+        let mut count = 0;
+        let flow =
+            map.get_many_columns(&[b"a", b"f"], Widths::new(1, 1).expect("not wide"), |piece| {
+                count += match piece {
+                    Piece::Batch(batch) => batch.len(),
+                    Piece::Entry(..) => 1,
+                };
+                ControlFlow::<()>::Continue(())
+            });
+        assert!(flow.expect("no closure").is_continue());
+        assert_eq!(count, 2, "both keys are there all the time");
+        other.join().expect("no panic");
+        assert_eq!(map.stats().chunks, 3, "the chunk of the second has split");
+    });
+}
