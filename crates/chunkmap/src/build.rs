@@ -181,6 +181,7 @@ pub(crate) fn write_inner(
         (&raw mut (*head).height).write(height);
         (&raw mut (*head).len).write(children.len() as u32);
         (&raw mut (*head).prefix_len).write(prefix.len() as u32);
+        (&raw mut (*head).children_offset).write(layout.children as u32);
         RawAtomicU64::init(&raw mut (*head).latch, 0);
         RawAtomicU64::init(&raw mut (*head).obsolete, 0);
         for (at, child) in children.iter().enumerate() {

@@ -108,11 +108,12 @@ impl<'g> Inner<'g> {
             // The last group that begins below, or the first one.
             let group =
                 lower_bound(self.group(InnerLayout::SAMPLES), abbreviation).saturating_sub(1);
-            let (layout, begin) = (self.layout(), group * GROUP_ENTRIES);
-            let abbreviations = layout.abbreviations + begin * 8;
-            prefetch_line(self.base.wrapping_add(abbreviations + 64));
-            prefetch_line(self.base.wrapping_add(layout.children + begin * 8));
-            prefetch_line(self.base.wrapping_add(layout.children + begin * 8 + 64));
+            let begin = group * GROUP_ENTRIES;
+            let abbreviations = self.layout().abbreviations + begin * 8;
+            let children = self.children_offset() + begin * 8;
+            for offset in [abbreviations + 64, children, children + 64] {
+                prefetch_line(self.base.wrapping_add(offset));
+            }
             begin + lower_bound(self.group(abbreviations), abbreviation)
         } else {
             lower_bound(self.abbreviations(), abbreviation)
@@ -157,8 +158,13 @@ impl<'g> Inner<'g> {
     }
 
     #[inline]
+    fn children_offset(&self) -> usize {
+        self.head().children_offset as usize
+    }
+
+    #[inline]
     fn children(&self) -> &'g [RawAtomicU64] {
-        self.array(self.layout().children, self.len())
+        self.array(self.children_offset(), self.len())
     }
 
     #[inline]

@@ -118,6 +118,7 @@ pub(crate) struct InnerHead {
     /// Children; separators are one fewer.
     pub(crate) len: u32,
     pub(crate) prefix_len: u32,
+    pub(crate) children_offset: u32,
     /// 1 while a thread changes children or replaces the node.
     pub(crate) latch: RawAtomicU64,
     /// 1 once the node was replaced.
@@ -379,6 +380,11 @@ pub fn layout_table() -> String {
             (offset_of!(InnerHead, height), "height", "levels down to the chunks"),
             (offset_of!(InnerHead, len), "len", "children; separators are one fewer"),
             (offset_of!(InnerHead, prefix_len), "prefix_len", "bytes that the separators share"),
+            (
+                offset_of!(InnerHead, children_offset),
+                "children_offset",
+                "where the child words begin",
+            ),
             (offset_of!(InnerHead, latch), "latch", "1 while a thread changes the children"),
             (offset_of!(InnerHead, obsolete), "obsolete", "1 once replaced"),
         ],

@@ -75,13 +75,16 @@ pub(crate) struct Tree {
     fanout: usize,
 }
 
-/// Searches for keys that ascend, while no epoch begins: a search goes on in the inner node in which the one before ended.
+/// Searches for keys that ascend: a search goes on in the inner node in which the one before ended, unless the guard has
+/// gone on to another epoch since.
 ///
 /// That node may have been replaced since. Its children stay as they were then: chunks that were current at a time
 /// after the first search, as a chunk is that was found and then replaced.
 pub(crate) struct Ascent<'g> {
     tree: &'g Tree,
     guard: &'g Guard<'g>,
+    /// Of the last search from the root.
+    epoch: Epoch,
     /// The node above the chunk that was found last; `None` before the first search, and where the root is a chunk.
     above: Option<Inner<'g>>,
     /// Keys from here on are of another node; `None`: no key is.
@@ -95,10 +98,16 @@ impl<'g> Ascent<'g> {
     #[inline]
     pub(crate) fn find(&mut self, key: &[u8]) -> Found {
         let slice = match self.above {
-            Some(inner) if self.node_high.is_none_or(|high| key < high) => self.child(inner, key),
+            // INVARIANT: I-PINNED: reached under the guard, which has not gone on to another epoch since.
+            Some(inner)
+                if self.guard.epoch() == self.epoch
+                    && self.node_high.is_none_or(|high| key < high) =>
+            {
+                self.child(inner, key)
+            }
             _ => self.descend(key),
         };
-        Found { slice, epoch: self.guard.epoch() }
+        Found { slice, epoch: self.epoch }
     }
 
     /// Whether `key`, which is not below the key that was searched for last, is of the chunk that was found.
@@ -109,6 +118,7 @@ impl<'g> Ascent<'g> {
 
     fn descend(&mut self, key: &[u8]) -> SliceRef {
         (self.above, self.node_high, self.chunk_high) = (None, None, None);
+        self.epoch = self.guard.epoch();
         let mut slice = self.tree.root();
         while let Node::Inner(inner) = self.tree.node(self.guard, slice) {
             slice = self.child(inner, key);
@@ -224,7 +234,14 @@ impl Tree {
 
     /// Searches for keys that ascend.
     pub(crate) fn ascent<'g>(&'g self, guard: &'g Guard<'g>) -> Ascent<'g> {
-        Ascent { tree: self, guard, above: None, node_high: None, chunk_high: None }
+        Ascent {
+            tree: self,
+            guard,
+            epoch: guard.epoch(),
+            above: None,
+            node_high: None,
+            chunk_high: None,
+        }
     }
 
     /// A chunk that was found, unless it may be gone.

@@ -5,7 +5,21 @@ use std::ops::ControlFlow;
 use super::{model, small_map, spawn};
 use crate::chunk::{Find, Wanted};
 use crate::hazards::Bits;
-use crate::{Piece, Widths};
+use crate::{ChunkMap, Piece, Widths};
+
+/// How many of the keys a look-up by columns shows.
+fn looked_up(map: &ChunkMap, keys: [&[u8; 1]; 2]) -> usize {
+    let mut count = 0;
+    let flow = map.get_many_columns(&keys, Widths::new(1, 1).expect("not wide"), |piece| {
+        count += match piece {
+            Piece::Batch(batch) => batch.len(),
+            Piece::Entry(..) => 1,
+        };
+        ControlFlow::<()>::Continue(())
+    });
+    assert!(flow.expect("no closure").is_continue());
+    count
+}
 
 /// While a thread reads a record that it has declared, a writer changes a copy. Here, and not in a walk, since between
 /// its reads and its end a walk has fences, after which a write would be in order.
@@ -74,16 +88,7 @@ fn loom_columns_rebalance() {
             map.put(b"b", b"2").expect("memory");
             map.remove(b"a").expect("a fine key");
         });
-        let mut count = 0;
-        let flow =
-            map.get_many_columns(&[b"a", b"c"], Widths::new(1, 1).expect("not wide"), |piece| {
-                count += match piece {
-                    Piece::Batch(batch) => batch.len(),
-                    Piece::Entry(..) => 1,
-                };
-                ControlFlow::<()>::Continue(())
-            });
-        assert!(flow.expect("no closure").is_continue());
+        let count = looked_up(&map, [b"a", b"c"]);
         assert!(count == 1 || count == 2, "{count} of two keys, one of which stays");
         other.join().expect("no panic");
         assert_eq!(map.len_exact(), 2);
@@ -105,17 +110,7 @@ fn loom_columns_node_above_replaced() {
             map.put(b"g", b"1").expect("memory");
             map.tree.reclaimer.flush();
         });
-        let mut count = 0;
-        let flow =
-            map.get_many_columns(&[b"a", b"f"], Widths::new(1, 1).expect("not wide"), |piece| {
-                count += match piece {
-                    Piece::Batch(batch) => batch.len(),
-                    Piece::Entry(..) => 1,
-                };
-                ControlFlow::<()>::Continue(())
-            });
-        assert!(flow.expect("no closure").is_continue());
-        assert_eq!(count, 2, "both keys are there all the time");
+        assert_eq!(looked_up(&map, [b"a", b"f"]), 2, "both keys are there all the time");
         other.join().expect("no panic");
         assert_eq!(map.stats().chunks, 3, "the chunk of the second has split");
     });
