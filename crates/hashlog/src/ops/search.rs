@@ -110,6 +110,28 @@ impl Store {
         fetched: &'a Fetched,
     ) -> Attempt<Probed<'a>> {
         let head = self.log.head();
+        let mut begin = self.log.begin();
+        loop {
+            let probed = self.find_once::<F>(pin, hash, key, fetched, head);
+            let now = self.log.begin();
+            // A record that this search took for one of those behind `begin` may have been moved to the tail after the
+            // index was looked at, and before its page was given up.
+            if now == begin || !matches!(probed, Ok(Probed::Absent(..))) {
+                return probed;
+            }
+            begin = now;
+        }
+    }
+
+    /// One search. That a key is absent holds if no page is given up meanwhile.
+    fn find_once<'a, F: Form>(
+        &'a self,
+        pin: &Pin<'_>,
+        hash: u64,
+        key: F::Key<'_>,
+        fetched: &'a Fetched,
+        head: Address,
+    ) -> Attempt<Probed<'a>> {
         let probe = self.index.find(hash, |newest| {
             let mut address = newest;
             loop {
