@@ -541,7 +541,6 @@ impl<'g> Ways<'g> {
         let mut begin = 0;
         while begin < keys.len() {
             let found = ascent.find(keys[begin].as_ref());
-            tree.prefetch_head(found);
             // The first key of another chunk, by steps that grow, and begin anew before a key that is.
             let (mut limit, mut step) = (begin + 1, 1);
             let mut beyond = keys.len();

@@ -3,6 +3,7 @@
 use sapwood_mem::Pages;
 
 use crate::error::{Error, Result};
+use crate::layout::FANOUT_MAX;
 
 /// How a map lays out its memory.
 ///
@@ -69,6 +70,6 @@ impl Options {
     /// Children of an inner node: few where chunks are small, so that tests with
     /// small chunks see every change of the tree.
     pub(crate) fn fanout(&self) -> usize {
-        self.chunk_entries.clamp(4, 256)
+        self.chunk_entries.clamp(4, FANOUT_MAX)
     }
 }

@@ -94,7 +94,7 @@ pub(crate) struct Ascent<'g> {
 }
 
 impl<'g> Ascent<'g> {
-    /// The chunk that covers `key`, which is not below the keys before. The chunk is not touched.
+    /// The chunk that covers `key`, which is not below the keys before. The chunk is not touched, but its head is asked for.
     #[inline]
     pub(crate) fn find(&mut self, key: &[u8]) -> Found {
         let slice = match self.above {
@@ -107,6 +107,7 @@ impl<'g> Ascent<'g> {
             }
             _ => self.descend(key),
         };
+        self.tree.arena.prefetch(slice, 1);
         Found { slice, epoch: self.epoch }
     }
 
@@ -224,12 +225,6 @@ impl Tree {
         }
         self.arena.prefetch(slice, HEAD_LINES);
         Found { slice, epoch: guard.epoch() }
-    }
-
-    /// Asks for the head of a chunk that was found just now.
-    #[inline]
-    pub(crate) fn prefetch_head(&self, found: Found) {
-        self.arena.prefetch(found.slice, 1);
     }
 
     /// Searches for keys that ascend.

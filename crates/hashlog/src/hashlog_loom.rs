@@ -12,7 +12,9 @@ use sapwood_mem::Pages;
 use sapwood_mem::model;
 
 use crate::log::Share;
+use crate::log::cold::Fetched;
 use crate::ops::read_back::{Noted, Stored};
+use crate::ops::search::Probed;
 use crate::ops::store::Store;
 use crate::record::address::PageNumber;
 use crate::record::layout::slot;
@@ -509,6 +511,26 @@ fn loom_superseded_while_it_comes_back() {
     race(opened_counters, walk, put, |log, (), ()| {
         assert_eq!(swept(&log.sweep().expect("unpinned")), [(1, 20)]);
         assert_eq!(value_of(log, 1), Some(20));
+    });
+}
+
+/// A record moves to the tail, as when its page is compacted, and the page is given up, while a search goes down to it:
+/// the key is there all the time.
+#[test]
+fn loom_search_beside_a_page_that_is_given_up() {
+    let is_absent = |log: &HashLog| {
+        let pin = log.store.log.epochs.pin();
+        let fetched = Fetched::default();
+        let probed = log.store.find::<Fixed>(&pin, Fixed::hash(1), 1, &fetched);
+        matches!(probed, Ok(Probed::Absent(..)))
+    };
+    let give_up = |log: &HashLog| {
+        log.put(&word(1), &word(10)).expect("memory");
+        log.store.log.cut(log.store.log.head());
+    };
+    race(opened_counters, is_absent, give_up, |log, is_absent, ()| {
+        assert!(!is_absent, "the key was there all the time");
+        assert_eq!(value_of(log, 1), Some(10));
     });
 }
 

@@ -109,10 +109,9 @@ impl Store {
         key: F::Key<'_>,
         fetched: &'a Fetched,
     ) -> Attempt<Probed<'a>> {
-        let head = self.log.head();
         let mut begin = self.log.begin();
         loop {
-            let probed = self.find_once::<F>(pin, hash, key, fetched, head);
+            let probed = self.find_once::<F>(pin, hash, key, fetched);
             let now = self.log.begin();
             // A record that this search took for one of those behind `begin` may have been moved to the tail after the
             // index was looked at, and before its page was given up.
@@ -130,8 +129,8 @@ impl Store {
         hash: u64,
         key: F::Key<'_>,
         fetched: &'a Fetched,
-        head: Address,
     ) -> Attempt<Probed<'a>> {
+        let head = self.log.head();
         let probe = self.index.find(hash, |newest| {
             let mut address = newest;
             loop {
