@@ -144,6 +144,17 @@ fn complete<F: Form>(
     Ok(ColdRecord { address, source: Source::Disk, bytes })
 }
 
+/// A record that was read without a hold on `begin`. `None`: it could not be, since its page was given
+/// up after the index had named it, and the key's newest record is elsewhere.
+pub(crate) fn unless_given_up(
+    log: &Log,
+    address: Address,
+    read: Result<ColdRecord>,
+) -> Option<Result<ColdRecord>> {
+    // `begin` moves before the pages' files go.
+    (read.is_ok() || address >= log.begin()).then_some(read)
+}
+
 /// Reads one record.
 pub(crate) fn fetch<F: Form>(log: &Log, address: Address) -> Result<ColdRecord> {
     let parts = log.parts.as_ref().expect("only a log with parts has cold records");
@@ -230,9 +241,9 @@ impl<T> Coming<T> {
         self.all.len()
     }
 
-    /// What the oldest is wanted for.
-    pub(crate) fn first(&self) -> Option<&T> {
-        self.all.front().map(|(reason, _)| reason)
+    /// What the oldest is wanted for, and its address.
+    pub(crate) fn first(&self) -> Option<(&T, Address)> {
+        self.all.front().map(|(reason, fetch)| (reason, fetch.address))
     }
 
     /// Forgets the oldest.

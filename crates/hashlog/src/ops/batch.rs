@@ -125,15 +125,13 @@ impl Ahead {
         if self.cached.front().is_some_and(|(next, _)| *next == operation) {
             return self.cached.pop_front().map(|(_, record)| Ok(record));
         }
-        while self.coming.first().is_some_and(|earlier| *earlier < operation) {
+        while self.coming.first().is_some_and(|(earlier, _)| *earlier < operation) {
             self.coming.skip();
         }
-        let is_next = self.coming.first().is_some_and(|next| *next == operation);
-        if is_next {
-            self.coming.receive::<F>(log, Extent::Whole).map(|(_, read)| read)
-        } else {
-            None
-        }
+        let (_, address) = self.coming.first().filter(|(next, _)| **next == operation)?;
+        let (_, read) = self.coming.receive::<F>(log, Extent::Whole)?;
+        // Without it the operation searches anew.
+        cold::unless_given_up(log, address, read)
     }
 }
 
@@ -293,6 +291,17 @@ impl Store {
         if reads > 0 {
             self.read_back::<F>(Share::Earned(reads));
         }
+    }
+
+    /// A read as a batch begins it for its first operation, and what that gets.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn read_for_batch<F: InPlace>(
+        &self,
+        address: Address,
+    ) -> Option<Result<ColdRecord>> {
+        let mut ahead = Ahead::new(self.options.memory_budget);
+        ahead.coming.send(&self.log, vec![(0, address)]);
+        ahead.take::<F>(&self.log, 0)
     }
 
     /// One operation of a batch that is not done at first sight.

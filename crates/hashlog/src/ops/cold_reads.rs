@@ -49,3 +49,6 @@ impl Store {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -11,7 +11,7 @@ use sapwood_mem::sync::Backoff;
 
 use crate::error::{Error, Result};
 use crate::log::Share;
-use crate::log::cold::{Fetched, Source};
+use crate::log::cold::{self, Fetched, Source};
 use crate::ops::store::Store;
 use crate::record::in_place::{InPlace, Stop};
 use crate::record::value::Held;
@@ -106,7 +106,11 @@ impl Store {
             Stop::Held(_) => backoff.wait(),
             Stop::Pinned(epoch) => self.log.wait_for_epoch(epoch),
             Stop::Cold(address) => {
-                let record = self.cold_record::<F>(address)?;
+                let read = self.cold_record::<F>(address);
+                let Some(read) = cold::unless_given_up(&self.log, address, read) else {
+                    return Ok(());
+                };
+                let record = read?;
                 let is_read = record.source == Source::Disk;
                 fetched.push(record);
                 if is_read && !nested {
