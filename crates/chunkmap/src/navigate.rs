@@ -17,7 +17,7 @@ use crate::chunk::{Chunk, Hit};
 use crate::cursor::KeyBounds;
 use crate::error::Result;
 use crate::map::{ChunkMap, check_key};
-use crate::nearest::{may_have_come, nearest, nearest_alive};
+use crate::nearest::{may_have_come, nearest, nearest_alive, nearest_of_all};
 use crate::range::Entry;
 use crate::record::Entered;
 use crate::scan::{key_bounds, next_border};
@@ -30,7 +30,7 @@ impl ChunkMap {
     /// # Errors
     /// As of [`scan`](Self::scan).
     pub fn first(&self) -> Result<Option<Entry<'_>>> {
-        self.edge(.., Direction::Ascending)
+        self.outermost(Direction::Ascending)
     }
 
     /// The entry with the greatest key.
@@ -38,7 +38,7 @@ impl ChunkMap {
     /// # Errors
     /// As of [`scan`](Self::scan).
     pub fn last(&self) -> Result<Option<Entry<'_>>> {
-        self.edge(.., Direction::Descending)
+        self.outermost(Direction::Descending)
     }
 
     /// The entry with the greatest key that is at most `key`.
@@ -93,6 +93,24 @@ impl ChunkMap {
         self.pop(Direction::Descending)
     }
 
+    /// The first or the last entry of all.
+    #[inline(always)]
+    fn outermost(&self, direction: Direction) -> Result<Option<Entry<'_>>> {
+        let guard = self.tree.reclaimer.pin();
+        match self.try_outermost(&guard, direction) {
+            Ok(None) => return Ok(None),
+            Ok(Some(hit)) => {
+                if let Some(lock) = hit.record.try_read_quick() {
+                    return Ok(Some(Entry::of(self, lock)));
+                }
+            }
+            Err(Passed) => {}
+        }
+        drop(guard);
+        self.edge(.., direction)
+    }
+
+    #[inline(never)]
     fn edge(&self, bounds: impl KeyRange, direction: Direction) -> Result<Option<Entry<'_>>> {
         let bounds = key_bounds(&bounds);
         let guard = self.tree.reclaimer.pin();
@@ -122,11 +140,12 @@ impl ChunkMap {
         }
     }
 
+    #[inline(always)]
     fn pop(&self, direction: Direction) -> Result<Option<OwnedEntry>> {
         loop {
             let taken = {
                 let guard = self.tree.reclaimer.pin();
-                match self.try_nearest(&guard, key_bounds(&..), direction) {
+                match self.try_outermost(&guard, direction) {
                     Err(Passed) => continue,
                     Ok(None) => return Ok(None),
                     Ok(Some(hit)) => match hit.record.try_write_shared()? {
@@ -170,6 +189,20 @@ impl ChunkMap {
         match nearest(&chunk, bounds, direction) {
             Some(entry) if !entry.record.is_dead() => Ok(Some(entry.of(chunk))),
             _ => self.nearest_from(guard, chunk, bounds, direction),
+        }
+    }
+
+    /// The same of all entries.
+    #[inline(always)]
+    fn try_outermost<'g>(
+        &'g self,
+        guard: &'g Guard,
+        direction: Direction,
+    ) -> std::result::Result<Option<Hit<'g>>, Passed> {
+        let leaf = self.tree.outermost_leaf(guard, direction);
+        match nearest_of_all(&leaf.chunk, direction) {
+            Some(entry) if !entry.record.is_dead() => Ok(Some(entry.of(leaf.chunk))),
+            _ => self.nearest_from(guard, leaf.chunk, key_bounds(&..), direction),
         }
     }
 

@@ -192,11 +192,13 @@ impl ChunkMap {
         direction: Direction,
     ) -> Chunk<'g> {
         let leaf = match (direction, bounds.low, bounds.high) {
-            (Direction::Ascending, Bound::Unbounded, _) => self.tree.first_leaf(guard),
+            (Direction::Ascending, Bound::Unbounded, _)
+            | (Direction::Descending, _, Bound::Unbounded) => {
+                self.tree.outermost_leaf(guard, direction)
+            }
             (Direction::Ascending, Bound::Included(low) | Bound::Excluded(low), _) => {
                 self.tree.leaf(guard, low)
             }
-            (Direction::Descending, _, Bound::Unbounded) => self.tree.last_leaf(guard),
             (Direction::Descending, _, Bound::Included(high)) => self.tree.leaf(guard, high),
             (Direction::Descending, _, Bound::Excluded(high)) => self.tree.leaf_below(guard, high),
         };

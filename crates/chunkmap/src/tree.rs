@@ -19,6 +19,7 @@ use sapwood_mem::reclaim::{Epoch, Guard, Kind, Reclaimer};
 use sapwood_mem::sync::{Backoff, Ordering, RawAtomicU64};
 use sapwood_mem::{Arena, ArenaOptions, OutOfMemory, SliceRef};
 
+use crate::Direction;
 use crate::build::{ChunkPlan, write_chunk, write_inner};
 use crate::chunk::Chunk;
 use crate::inner::{Child, Inner, Latch, Side};
@@ -209,7 +210,7 @@ impl Tree {
     /// The chunk that covers `key`.
     #[inline]
     pub(crate) fn leaf<'g>(&'g self, guard: &'g Guard, key: &[u8]) -> Leaf<'g> {
-        self.leaf_at::<true>(guard, |inner| inner.index_of(key, Side::Covering))
+        self.leaf_at(guard, |inner| inner.index_of(key, Side::Covering))
     }
 
     /// The chunk that covers `key`. The chunk itself is not touched, but its first lines are asked for.
@@ -254,38 +255,37 @@ impl Tree {
 
     /// The chunk with the keys just below `key`.
     pub(crate) fn leaf_below<'g>(&'g self, guard: &'g Guard, key: &[u8]) -> Leaf<'g> {
-        self.leaf_at::<true>(guard, |inner| inner.index_of(key, Side::Below))
+        self.leaf_at(guard, |inner| inner.index_of(key, Side::Below))
     }
 
-    /// The first chunk.
-    #[inline]
-    pub(crate) fn first_leaf<'g>(&'g self, guard: &'g Guard) -> Leaf<'g> {
-        self.leaf_at::<false>(guard, |_| 0)
+    /// The chunk at an end of the tree. Inlined, so that the direction is a constant.
+    #[inline(always)]
+    pub(crate) fn outermost_leaf<'g>(&'g self, guard: &'g Guard, direction: Direction) -> Leaf<'g> {
+        let mut slice = self.root();
+        loop {
+            match self.node(guard, slice) {
+                Node::Chunk(chunk) => return Leaf { chunk, slice },
+                Node::Inner(inner) => {
+                    slice = inner.child(match direction {
+                        Direction::Ascending => 0,
+                        Direction::Descending => inner.len() - 1,
+                    });
+                }
+            }
+        }
     }
 
-    /// The last chunk.
+    /// The chunk to which `choose` leads. It looks far into each node, of which many lines are asked for.
     #[inline]
-    pub(crate) fn last_leaf<'g>(&'g self, guard: &'g Guard) -> Leaf<'g> {
-        self.leaf_at::<false>(guard, |inner| inner.len() - 1)
-    }
-
-    /// The chunk to which `choose` leads. `SEARCHES`: it looks far into each node, of which many lines are asked for.
-    #[inline]
-    fn leaf_at<'g, const SEARCHES: bool>(
-        &'g self,
-        guard: &'g Guard,
-        choose: impl Fn(&Inner<'g>) -> usize,
-    ) -> Leaf<'g> {
+    fn leaf_at<'g>(&'g self, guard: &'g Guard, choose: impl Fn(&Inner<'g>) -> usize) -> Leaf<'g> {
         let mut slice = self.root();
         loop {
             match self.node(guard, slice) {
                 Node::Chunk(chunk) => return Leaf { chunk, slice },
                 Node::Inner(inner) => {
                     slice = inner.child(choose(&inner));
-                    if SEARCHES {
-                        let lines = if inner.height() == 1 { HEAD_LINES } else { INNER_LINES };
-                        self.arena.prefetch(slice, lines);
-                    }
+                    let lines = if inner.height() == 1 { HEAD_LINES } else { INNER_LINES };
+                    self.arena.prefetch(slice, lines);
                 }
             }
         }
