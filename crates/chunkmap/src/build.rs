@@ -55,9 +55,9 @@ pub(crate) unsafe fn write_chunk(
     let mut tails = [[0; SPAN_MAX]; 2];
     let [kept_tail, made_tail] = &mut tails;
     // Abbreviations of another shape stay in order; they are made anew, which
-    // reads every key, only where they no longer tell the keys apart, or where a
-    // shape is looked for that gives the keys.
-    let kept = plan.abbreviated_with.filter(|_| mostly_distinct(plan.entries));
+    // reads every key, only where more than one in eight no longer tells its key from
+    // the one before, or where a shape is looked for that gives the keys.
+    let kept = plan.abbreviated_with.filter(|_| ties(plan.entries) * 8 <= plan.entries.len());
     let kept = match kept {
         Some(shape) if shape.tail.is_none() && plan.may_be_exact => {
             shape.exact_of(keys(), kept_tail)
@@ -84,6 +84,16 @@ pub(crate) unsafe fn write_chunk(
         None => shape.exact_of(keys(), made_tail),
     };
     let shape = exact.unwrap_or(shape);
+    let abbreviated: Vec<Gathered>;
+    let entries = match kept {
+        Some(_) => plan.entries,
+        None => {
+            let anew = |of: &Gathered| Gathered { abbreviation: shape.abbreviate(key(of)), ..*of };
+            abbreviated = plan.entries.iter().map(anew).collect();
+            &abbreviated
+        }
+    };
+    let distinct = if ties(entries) == 0 { DISTINCT } else { 0 };
 
     let (low_bytes, high_bytes) = (plan.low.unwrap_or_default(), plan.high.unwrap_or_default());
     let layout = ChunkLayout::new(plan.entries.len(), plan.delta_cap, shape.template.len());
@@ -107,6 +117,7 @@ pub(crate) unsafe fn write_chunk(
         (&raw mut (*head).prefix_len).write(shape.prefix.len() as u32);
         (&raw mut (*head).low_len).write(bound_len(plan.low));
         (&raw mut (*head).high_len).write(bound_len(plan.high));
+        (&raw mut (*head).flags).write(is_implied | is_exact | distinct);
         (&raw mut (*head).walks).write(AtomicU64::new(0));
         (&raw mut (*head).picks).write(shape.picks);
         RawAtomicU64::init(&raw mut (*head).claim, 0);
@@ -119,25 +130,23 @@ pub(crate) unsafe fn write_chunk(
             RawAtomicU64::init(base.add(layout.delta_words + at * 8).cast(), 0);
             RawAtomicU64::init(base.add(layout.delta_abbreviations + at * 8).cast(), 0);
         }
-        let (mut before, mut distinct) = (None, DISTINCT);
         // INVARIANT: I-SORTED: the plan's entries are in key order, and abbreviations keep it.
-        for at in 0..plan.entries.len().next_multiple_of(GROUP_ENTRIES) {
-            let (abbreviation, word) = match (plan.entries.get(at), kept) {
-                (Some(entry), Some(_)) => (entry.abbreviation, entry.slice.word()),
-                (Some(entry), None) => (shape.abbreviate(key(entry)), entry.slice.word()),
-                // The last group is filled up with what no search stops at.
-                (None, _) => (u64::MAX, TOMBSTONE),
-            };
-            base.add(layout.sorted_abbreviation(at)).cast::<u64>().write(abbreviation);
-            RawAtomicU64::init(base.add(layout.sorted_word(at)).cast(), word);
-            if at < plan.entries.len() && before.replace(abbreviation) == Some(abbreviation) {
-                distinct = 0;
+        for (group, entries) in entries.chunks(GROUP_ENTRIES).enumerate() {
+            let first = group * GROUP_ENTRIES;
+            let abbreviations = base.add(layout.sorted_abbreviation(first)).cast::<u64>();
+            let words = base.add(layout.sorted_word(first)).cast::<RawAtomicU64>();
+            for (at, entry) in entries.iter().enumerate() {
+                abbreviations.add(at).write(entry.abbreviation);
+                RawAtomicU64::init(words.add(at), entry.slice.word());
             }
-            if at % GROUP_ENTRIES == 0 {
-                base.add(layout.samples + at / GROUP_ENTRIES * 8).cast::<u64>().write(abbreviation);
+            // The last group is filled up with what no search stops at.
+            for at in entries.len()..GROUP_ENTRIES {
+                abbreviations.add(at).write(u64::MAX);
+                RawAtomicU64::init(words.add(at), TOMBSTONE);
             }
+            let sample = base.add(layout.samples).cast::<u64>().add(group);
+            sample.write(entries[0].abbreviation);
         }
-        (&raw mut (*head).flags).write(is_implied | is_exact | distinct);
         base.add(layout.template)
             .copy_from_nonoverlapping(shape.template.as_ptr(), shape.template.len());
         let mut end = base.add(layout.bytes);
@@ -149,10 +158,9 @@ pub(crate) unsafe fn write_chunk(
     Ok(slice)
 }
 
-/// Whether at most one in eight entries shares its abbreviation with the one before.
-fn mostly_distinct(entries: &[Gathered]) -> bool {
-    let ties = entries.windows(2).filter(|pair| pair[0].abbreviation == pair[1].abbreviation);
-    ties.count() * 8 <= entries.len()
+/// Entries that share their abbreviations with those before them.
+fn ties(entries: &[Gathered]) -> usize {
+    entries.windows(2).filter(|pair| pair[0].abbreviation == pair[1].abbreviation).count()
 }
 
 /// Writes an inner node over `children`; the separator of the first is not kept.

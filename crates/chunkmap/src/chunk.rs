@@ -115,6 +115,8 @@ pub(crate) enum Find<'g> {
 pub(crate) struct Miss {
     /// The delta entry to append to; its capacity if it is full.
     pub(crate) end: usize,
+    /// The key's, in the chunk.
+    pub(crate) abbreviation: u64,
     /// A dead record of the key was met in a frozen chunk. If the chunk has been
     /// replaced since, its successor may hold a live one.
     pub(crate) stale: bool,
@@ -419,7 +421,7 @@ impl<'g> Chunk<'g> {
                 // Acquire: pairs with the CAS in `append`.
                 if EntryState::of(word.load(Ordering::Acquire)) == EntryState::Empty {
                     // I-APPEND: nothing lies behind an empty word.
-                    return Find::Miss(Miss { end: at, stale });
+                    return Find::Miss(Miss { end: at, abbreviation, stale });
                 }
                 // Relaxed: a hint; zero means that it is not known yet.
                 let known = self.delta_abbreviations()[at].load(Ordering::Relaxed);
@@ -431,7 +433,7 @@ impl<'g> Chunk<'g> {
                 }
             }
         }
-        Find::Miss(Miss { end: self.delta_cap, stale })
+        Find::Miss(Miss { end: self.delta_cap, abbreviation, stale })
     }
 
     /// The entry of `word`, if it has this key and is accepted.
@@ -509,12 +511,7 @@ impl<'g> Chunk<'g> {
     }
 
     pub(crate) fn sorted_key(&self, at: usize) -> Option<&'g [u8]> {
-        // Acquire: pairs with the CAS in `swap`; the first record of a sorted entry came with the
-        // chunk.
-        match EntryState::of(self.sorted_word(at).load(Ordering::Acquire)) {
-            EntryState::Record(slice) => Some(self.record(slice).key()),
-            EntryState::Empty | EntryState::Tombstone => None,
-        }
+        self.sorted_entry(at).map(|entry| self.record(entry.slice).key())
     }
 
     /// First sorted index that is not below `key`, which has this abbreviation (with `or_equal`: not at or below it).
@@ -640,21 +637,34 @@ impl<'g> Chunk<'g> {
     pub(crate) fn gather(&self) -> Vec<Gathered> {
         let mut delta: Vec<Gathered> = self.delta_entries().map(|(_, entry)| entry).collect();
         delta.sort_unstable_by(|a, b| self.compare(a, b));
-        let mut delta = delta.into_iter().peekable();
-        let mut all = Vec::with_capacity(self.sorted_len + self.delta_cap);
-        for at in 0..self.sorted_len {
-            // Acquire: pairs with the CAS in `swap`.
-            let word = self.sorted_word(at).load(Ordering::Acquire);
-            let EntryState::Record(slice) = EntryState::of(word) else { continue };
-            let entry = Gathered { abbreviation: self.sorted_abbreviation(at), slice };
-            while let Some(before) = delta.next_if(|next| self.compare(next, &entry).is_lt()) {
-                all.push(before);
+        let mut all = Vec::with_capacity(self.sorted_len + delta.len());
+        let mut sorted = (0..self.sorted_len).peekable();
+        for next in delta {
+            let is_before = |at: &usize| {
+                let entry = self.sorted_entry(*at);
+                entry.is_none_or(|entry| self.compare(&entry, &next).is_le())
+            };
+            while let Some(at) = sorted.next_if(is_before) {
+                all.extend(self.sorted_entry(at));
             }
-            all.push(entry);
+            all.push(next);
         }
-        all.extend(delta);
+        all.extend(sorted.filter_map(|at| self.sorted_entry(at)));
         debug_assert!(all.is_sorted_by(|a, b| self.compare(a, b).is_le()), "I-SORTED");
         all
+    }
+
+    /// A sorted entry, unless it is a tombstone.
+    #[inline]
+    fn sorted_entry(&self, at: usize) -> Option<Gathered> {
+        // Acquire: pairs with the CAS in `swap`; the first record of a sorted entry came with the
+        // chunk.
+        match EntryState::of(self.sorted_word(at).load(Ordering::Acquire)) {
+            EntryState::Record(slice) => {
+                Some(Gathered { abbreviation: self.sorted_abbreviation(at), slice })
+            }
+            EntryState::Empty | EntryState::Tombstone => None,
+        }
     }
 
     /// Key order of two entries, from their abbreviations where these differ.

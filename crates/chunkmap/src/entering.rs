@@ -4,7 +4,7 @@ use sapwood_mem::SliceRef;
 use sapwood_mem::reclaim::{Epoch, Guard};
 use sapwood_mem::sync::Backoff;
 
-use crate::chunk::{Find, Hit, Wanted};
+use crate::chunk::{Find, Hit, Miss, Wanted};
 use crate::error::Result;
 use crate::map::ChunkMap;
 use crate::record::{Entered, ReadLock, WriteLock};
@@ -13,7 +13,7 @@ use crate::tree::{Found, Leaf};
 /// A key's record in the hands of a writer, or the place where it would go.
 pub(crate) enum Writer<'g> {
     Locked(Hit<'g>, WriteLock<'g>),
-    Absent(Leaf<'g>, usize),
+    Absent(Leaf<'g>, Miss),
 }
 
 /// The intention of a writer that goes into a record.
@@ -126,7 +126,7 @@ impl ChunkMap {
                     }
                 }
                 Find::Miss(miss) if miss.stale && !self.tree.is_current(guard, &leaf.chunk) => {}
-                Find::Miss(miss) => return Ok(Writer::Absent(leaf, miss.end)),
+                Find::Miss(miss) => return Ok(Writer::Absent(leaf, miss)),
             }
         }
     }

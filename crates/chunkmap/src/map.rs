@@ -251,8 +251,8 @@ impl ChunkMap {
                         self.overwrite(guard, hit, lock, value, &mut fresh)?;
                         return Ok(true);
                     }
-                    Writer::Absent(leaf, end) => {
-                        if self.insert(guard, leaf, end, key, value, &mut fresh)? {
+                    Writer::Absent(leaf, miss) => {
+                        if self.insert(guard, leaf, miss, key, value, &mut fresh)? {
                             return Ok(false);
                         }
                     }
@@ -408,8 +408,8 @@ impl ChunkMap {
                     Writer::Locked(hit, lock) => {
                         return self.change(guard, hit, lock, &mut change).map(Upsert::Updated);
                     }
-                    Writer::Absent(leaf, end) => {
-                        if self.insert(guard, leaf, end, key, value, &mut fresh)? {
+                    Writer::Absent(leaf, miss) => {
+                        if self.insert(guard, leaf, miss, key, value, &mut fresh)? {
                             return Ok(Upsert::Inserted);
                         }
                     }
@@ -441,8 +441,8 @@ impl ChunkMap {
         let mut decided: Option<Vec<u8>> = None;
         self.with_memory(|guard| {
             loop {
-                let (leaf, end) = match self.lock_writer(guard, key, Intent::Decide)? {
-                    Writer::Absent(leaf, end) => (leaf, end),
+                let (leaf, miss) = match self.lock_writer(guard, key, Intent::Decide)? {
+                    Writer::Absent(leaf, miss) => (leaf, miss),
                     Writer::Locked(hit, lock) => {
                         return self.compute_locked(guard, hit, lock, &mut decide);
                     }
@@ -465,7 +465,7 @@ impl ChunkMap {
                     }
                 };
                 let mut fresh = Fresh::new(&self.tree.arena);
-                let inserted = self.insert(guard, leaf, end, key, &value, &mut fresh);
+                let inserted = self.insert(guard, leaf, miss, key, &value, &mut fresh);
                 decided = Some(value);
                 if inserted? {
                     return Ok(Computed::Inserted);
@@ -539,7 +539,7 @@ impl ChunkMap {
                 match leaf.chunk.find(key, Wanted::Record) {
                     Find::Hit(_) => return Ok(false),
                     Find::Miss(miss) => {
-                        if self.append(guard, leaf, miss.end, (key, value), &mut fresh, is_told)? {
+                        if self.append(guard, leaf, miss, (key, value), &mut fresh, is_told)? {
                             return Ok(true);
                         }
                     }

@@ -150,9 +150,9 @@ impl ChunkMap {
                     Ok(None) => return Ok(None),
                     Ok(Some(hit)) => match hit.record.try_write_shared()? {
                         Entered::Inside(lock) => {
-                            let removed = lock.read();
+                            let removed = (lock.key().to_vec(), lock.value().to_vec());
                             self.unlink(&guard, hit, lock);
-                            Ok((removed.key().to_vec(), removed.value().to_vec()))
+                            Ok(removed)
                         }
                         Entered::Dead => continue,
                         Entered::Busy => Err(hit.record.key().to_vec()),

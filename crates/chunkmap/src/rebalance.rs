@@ -80,13 +80,14 @@ impl ChunkMap {
             };
             neighbour.chunk.freeze();
             let theirs = neighbour.chunk.gather();
+            let shape = shape_of_either((&leaf.chunk, entries), (&neighbour.chunk, &theirs));
             let (old, joined) = match side {
                 HalfSide::Right => ([leaf, neighbour], [entries, &theirs].concat()),
                 HalfSide::Left => ([neighbour, leaf], [&theirs, entries].concat()),
             };
             let bounds = Bounds { low: old[0].chunk.low(), high: old[1].chunk.high() };
             let middle = self.middle(&leaf.chunk, &joined);
-            match self.replace_chunks(guard, &old, bounds, &joined, middle.as_slice(), None) {
+            match self.replace_chunks(guard, &old, bounds, &joined, middle.as_slice(), shape) {
                 Ok(()) => {
                     self.tree.merge_inner(guard, low);
                     return Ok(true);
@@ -209,6 +210,18 @@ impl ChunkMap {
             return None;
         }
         between_keys(chunk, entries, entries.len() / 2)
+    }
+}
+
+/// The shape of the one of two frozen chunks that has entries, if the other has none.
+fn shape_of_either<'g>(
+    (a, of_a): (&Chunk<'g>, &[Gathered]),
+    (b, of_b): (&Chunk<'g>, &[Gathered]),
+) -> Option<Shape<'g>> {
+    match (of_a.is_empty(), of_b.is_empty()) {
+        (false, true) => Some(a.shape_of_all(std::iter::empty())),
+        (true, false) => Some(b.shape_of_all(std::iter::empty())),
+        (true, true) | (false, false) => None,
     }
 }
 

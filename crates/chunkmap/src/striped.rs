@@ -1,13 +1,16 @@
-//! Counters of entries and bytes and of removals in progress, striped, so that writers do not contend.
+//! Counters of entries and bytes and of removals in progress, striped, so that writers do not contend, and mostly count
+//! without a locked instruction.
 
 use crossbeam_utils::CachePadded;
 use sapwood_mem::arena::stripe_of_thread;
+use sapwood_mem::epoch::number_of_thread;
 use sapwood_mem::sync::counter::AtomicI64;
 use sapwood_mem::sync::{AtomicU64, Ordering};
 
-const STRIPES: usize = 8;
-/// Stripes of the counter that models go through.
-const REMOVAL_STRIPES: usize = if cfg!(loom) { 1 } else { STRIPES };
+/// Stripes that each belong to one thread; none in a model, whose stacks are small.
+const OWN: usize = if cfg!(loom) { 0 } else { 8 };
+/// Stripes of the threads that have none of their own.
+const SHARED: usize = if cfg!(loom) { 1 } else { 8 };
 
 #[derive(Default)]
 struct Cell {
@@ -16,11 +19,27 @@ struct Cell {
     value_bytes: AtomicI64,
 }
 
+impl Cell {
+    /// Calls `add` with each counter that changes.
+    #[inline(always)]
+    fn each(&self, entries: i64, key_bytes: i64, value_bytes: i64, add: impl Fn(&AtomicI64, i64)) {
+        for (counter, change) in [
+            (&self.entries, entries),
+            (&self.key_bytes, key_bytes),
+            (&self.value_bytes, value_bytes),
+        ] {
+            if change != 0 {
+                add(counter, change);
+            }
+        }
+    }
+}
+
 /// Entries and bytes; each stripe may be negative, the sum is right whenever no
 /// operation is half done.
 #[derive(Default)]
 pub(crate) struct StripedCounters {
-    cells: [CachePadded<Cell>; STRIPES],
+    cells: [CachePadded<Cell>; OWN + SHARED],
 }
 
 /// The sums of [`StripedCounters`].
@@ -51,15 +70,17 @@ impl StripedCounters {
     }
 
     fn add(&self, entries: i64, key_bytes: i64, value_bytes: i64) {
-        let cell = &self.cells[stripe_of_thread(STRIPES)];
-        for (counter, change) in [
-            (&cell.entries, entries),
-            (&cell.key_bytes, key_bytes),
-            (&cell.value_bytes, value_bytes),
-        ] {
-            if change != 0 {
+        if let Some(own) = number_of_thread(OWN) {
+            // No other thread changes this stripe until the number has changed hands, by a lock.
+            self.cells[own].each(entries, key_bytes, value_bytes, |counter, change| {
+                let sum = counter.load(Ordering::Relaxed).wrapping_add(change);
+                counter.store(sum, Ordering::Relaxed);
+            });
+        } else {
+            let shared = &self.cells[OWN + stripe_of_thread(SHARED)];
+            shared.each(entries, key_bytes, value_bytes, |counter, change| {
                 counter.fetch_add(change, Ordering::Relaxed);
-            }
+            });
         }
     }
 
@@ -82,7 +103,7 @@ impl StripedCounters {
 /// A thread that finds none knows of each record that it has seen dead, removed as it was, that the word has gone with
 /// it: where it looks for a chunk afterwards, it need not look at records to see what is removed.
 pub(crate) struct Removals {
-    cells: [CachePadded<AtomicU64>; REMOVAL_STRIPES],
+    cells: [CachePadded<AtomicU64>; SHARED],
 }
 
 impl Removals {
@@ -93,7 +114,7 @@ impl Removals {
     /// A removal is in progress until this is dropped.
     #[inline]
     pub(crate) fn begin(&self) -> Removing<'_> {
-        let cell = &self.cells[stripe_of_thread(REMOVAL_STRIPES)];
+        let cell = &self.cells[stripe_of_thread(SHARED)];
         // Relaxed: the record dies by a Release afterwards, so that a thread that sees it dead sees this.
         cell.fetch_add(1, Ordering::Relaxed);
         Removing(cell)

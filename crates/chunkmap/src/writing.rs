@@ -4,7 +4,7 @@ use sapwood_engine::Effect;
 use sapwood_mem::reclaim::Guard;
 use sapwood_mem::{Arena, SliceRef};
 
-use crate::chunk::{Append, Chunk, Hit, Successor};
+use crate::chunk::{Append, Chunk, Hit, Miss, Successor};
 use crate::error::Result;
 use crate::layout::record;
 use crate::map::ChunkMap;
@@ -57,12 +57,12 @@ impl ChunkMap {
         &self,
         guard: &Guard,
         leaf: Leaf<'_>,
-        end: usize,
+        miss: Miss,
         key: &[u8],
         value: &[u8],
         fresh: &mut Fresh<'_>,
     ) -> Result<bool> {
-        self.append(guard, leaf, end, (key, value), fresh, self.is_logged())
+        self.append(guard, leaf, miss, (key, value), fresh, self.is_logged())
     }
 
     /// As [`insert`](Self::insert), and the journal hears of it or not.
@@ -70,16 +70,16 @@ impl ChunkMap {
         &self,
         guard: &Guard,
         leaf: Leaf<'_>,
-        end: usize,
+        miss: Miss,
         (key, value): (&[u8], &[u8]),
         fresh: &mut Fresh<'_>,
         is_told: bool,
     ) -> Result<bool> {
-        if end == leaf.chunk.delta_cap() {
+        if miss.end == leaf.chunk.delta_cap() {
             self.rebalance(guard, leaf)?;
             return Ok(false);
         }
-        leaf.chunk.prefetch_append(end);
+        leaf.chunk.prefetch_append(miss.end);
         let slice = fresh.get(key, value)?;
         // A record that is to be told has a writer from the first: no thread reads or changes it
         // before the journal has heard of it.
@@ -87,7 +87,7 @@ impl ChunkMap {
             true => Some(self.lock_unpublished(guard, slice)?),
             false => None,
         };
-        match leaf.chunk.append(end, key, slice) {
+        match leaf.chunk.append(miss, key, slice) {
             Append::Done => {
                 fresh.published();
                 if let Some(mut born) = born {

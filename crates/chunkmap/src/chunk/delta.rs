@@ -4,7 +4,7 @@ use sapwood_mem::SliceRef;
 use sapwood_mem::arena::prefetch_line;
 use sapwood_mem::sync::{Ordering, RawAtomicU64};
 
-use super::{Chunk, Gathered};
+use super::{Chunk, Gathered, Miss};
 use crate::layout::{EntryState, FINGERPRINTS_PER_WORD, FROZEN, INEXACT_CAME};
 use crate::shape::PICKS_MAX;
 
@@ -48,12 +48,13 @@ impl<'g> Chunk<'g> {
         }
     }
 
-    /// Appends a record of `key` at the first empty delta word from `end` on.
+    /// Appends a record of `key`, which a search has missed, at the first empty delta word from where that ended.
     ///
     /// Linearization point of an insert: the successful exchange.
-    pub(crate) fn append(&self, end: usize, key: &[u8], slice: SliceRef) -> Append {
+    pub(crate) fn append(&self, miss: Miss, key: &[u8], slice: SliceRef) -> Append {
         debug_assert!(self.covers(key), "I-BOUNDS");
-        let abbreviation = self.abbreviate(key);
+        let Miss { abbreviation, end, .. } = miss;
+        debug_assert_eq!(abbreviation, self.abbreviate(key), "the search was in this chunk");
         if self.is_exact() && !self.gives(key, abbreviation) {
             // INVARIANT: I-EXACT: known before the key is in a chunk that freezes. Release: pairs with the Acquire
             // in `shape_of_all`.
