@@ -208,28 +208,22 @@ pub(crate) fn pick_varying<'k>(
 ) -> Option<([u8; PICKS_MAX], usize)> {
     let behind = keys.map(|key| key.get(prefix_len..).unwrap_or_default());
     let first = behind.clone().next()?;
-    // Byte i varies, or some keys have it and some do not.
-    let mut varying = [false; SPAN_MAX];
-    let first_bytes = &first[..first.len().min(SPAN_MAX)];
+    // Byte i varies if its bits do, or if some keys have it and some do not.
+    let mut varying = [0u8; SPAN_MAX];
     let (mut len_min, mut len_max) = (SPAN_MAX, 0);
     for rest in behind {
-        // Mostly equal, eight at a time.
-        for (piece, (a, b)) in first_bytes.chunks(8).zip(rest.chunks(8)).enumerate() {
-            if a != b {
-                for (at, (a, b)) in a.iter().zip(b).enumerate() {
-                    varying[piece * 8 + at] |= a != b;
-                }
-            }
+        for ((varying, a), b) in varying.iter_mut().zip(first).zip(rest) {
+            *varying |= a ^ b;
         }
         len_min = len_min.min(rest.len());
         len_max = len_max.max(rest.len().min(SPAN_MAX));
     }
     if len_min < len_max {
-        varying[len_min..len_max].fill(true);
+        varying[len_min..len_max].fill(1);
     }
     let mut picks = [0u8; PICKS_MAX];
     let mut count = 0;
-    for (at, _) in varying.iter().enumerate().filter(|(_, varies)| **varies).take(PICKS_MAX) {
+    for (at, _) in varying.iter().enumerate().filter(|(_, bits)| **bits != 0).take(PICKS_MAX) {
         picks[count] = at as u8;
         count += 1;
     }
