@@ -1,6 +1,9 @@
 //! Statistics that are true to the byte.
 
+use std::sync::Barrier;
+
 use crate::adapter::{Adapter, CONFIGURATIONS, map};
+use sapwood_chunkmap::ChunkMap;
 use sapwood_testkit::case;
 use sapwood_testkit::engine::{Edit, OrderedEngine};
 use sapwood_testkit::op::Op;
@@ -82,6 +85,38 @@ fn after_concurrent_rounds_the_counters_agree_with_a_walk() {
         let left = engine.accounting().expect("the map counts");
         assert_eq!((left.entries, left.key_bytes, left.value_bytes), (0, 0, 0));
     });
+}
+
+/// More threads at a time than have counters of their own; those of the next wave come by the counters of these.
+#[test]
+fn many_threads_are_counted_exactly() {
+    const THREADS: u64 = 24;
+    const KEYS: u64 = 3_000;
+    let map = ChunkMap::new();
+    for wave in 1..=3 {
+        let begin = Barrier::new(THREADS as usize);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (map, begin) = (&map, &begin);
+                scope.spawn(move || {
+                    let keys = (0..KEYS).map(|index| [wave, thread, index].map(u64::to_be_bytes));
+                    for (at, key) in keys.enumerate() {
+                        let key = key.concat();
+                        map.put(&key, b"value").unwrap();
+                        if at == 0 {
+                            begin.wait();
+                        }
+                        if at % 3 > 0 {
+                            assert!(map.remove(&key).unwrap());
+                        }
+                    }
+                });
+            }
+        });
+        let (stats, entries) = (map.stats(), wave * THREADS * KEYS / 3);
+        let counted = (stats.entries, stats.key_bytes, stats.value_bytes);
+        assert_eq!(counted, (entries, entries * 24, entries * 5), "wave {wave}");
+    }
 }
 
 #[test]
