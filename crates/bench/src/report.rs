@@ -124,13 +124,13 @@ pub(crate) fn rates_table<W: Timed>(rates: &Rates<W>, ours: &[&str]) -> Table {
         };
         last = Some(group);
         let mut row = vec![workload, threads, rate.engine.clone()];
-        row.extend(match unit {
+        let ends = match unit {
             // The longest time is the lowest rate.
-            Unit::Questions => [rate.median(), rate.max(), rate.min()]
-                .map(|questions| time((1e9 / questions) as u64)),
-            _ => [rate.median(), rate.min(), rate.max()]
-                .map(|figure| format!("{:.0}", figure / unit.table_scale())),
-        });
+            Unit::Questions => [rate.max(), rate.min()],
+            _ => [rate.min(), rate.max()],
+        };
+        row.push(table_figure(unit, rate.median()));
+        row.extend(ends.map(|figure| table_figure(unit, figure)));
         for our in ours {
             match rates.ratio(our, rate) {
                 Some(ratio) => row.extend(
@@ -142,6 +142,14 @@ pub(crate) fn rates_table<W: Timed>(rates: &Rates<W>, ours: &[&str]) -> Table {
         table.add_row(row);
     }
     table
+}
+
+/// A rate as tables show it, in [`Unit::table_name`].
+pub(crate) fn table_figure(unit: Unit, rate: f64) -> String {
+    match unit {
+        Unit::Questions => time((1e9 / rate) as u64),
+        _ => format!("{:.0}", rate / unit.table_scale()),
+    }
 }
 
 /// Latencies of single calls.

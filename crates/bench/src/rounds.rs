@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::Error;
 use crate::clock::{Clock, Moment};
 use crate::figures::{Latency, Percentiles, Rate, Rates, Timed};
+use crate::report::{table_figure, tell};
 use crate::tally::Tally;
 
 /// One timed run: the same for every contender.
@@ -129,16 +130,28 @@ pub(crate) fn rounds<R: Run, C: Contender<R>>(
         }
     }
     if let Some((workload, threads)) = of {
+        let begin = rates.rates.len();
         for ((contender, rounds), failed) in contenders.iter().zip(measured).zip(&failed) {
             if failed.is_none() && !rounds.is_empty() {
                 let engine = contender.name().to_owned();
                 rates.rates.push(Rate { workload, threads, engine, rounds });
             }
         }
+        let figures = medians(&rates.rates[begin..]);
+        let title = workload.name();
+        progress.suspend(|| tell(format_args!("{title} on {threads}, {figures}")));
     }
     let mut failed = failed.into_iter();
     contenders.retain(|_| failed.next() != Some(Some(Failed::Altogether)));
     Ok(())
+}
+
+/// The medians of one workload's rates, in a line: a run that is interrupted has told what it measured.
+fn medians<W: Timed>(rates: &[Rate<W>]) -> String {
+    let Some(first) = rates.first() else { return "no figure".to_owned() };
+    let unit = first.workload.unit();
+    let of = |rate: &Rate<W>| format!("{} {}", rate.engine, table_figure(unit, rate.median()));
+    format!("{}: {}", unit.table_name(), rates.iter().map(of).collect::<Vec<_>>().join(", "))
 }
 
 /// Times single calls of each contender that has a rate.
