@@ -43,7 +43,7 @@ pub(crate) enum Side {
     Below,
 }
 
-/// Heights up from the chunks whose last search each thread remembers.
+/// Each thread remembers its last search at heights below this one, which few trees reach; chunks are at height 0.
 const REMEMBERED_HEIGHTS: usize = 4;
 
 /// The node of a thread's last search at a height, and the child it went to. A hint: the node may be freed since.
