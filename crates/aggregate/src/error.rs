@@ -207,10 +207,12 @@ pub(crate) enum Why {
     BeyondFloats,
     Nan,
     Wide,
+    #[cfg_attr(not(feature = "documents"), expect(dead_code, reason = "no documents are read"))]
     BadJson {
         line: usize,
         column: usize,
     },
+    #[cfg_attr(not(feature = "documents"), expect(dead_code, reason = "no documents are read"))]
     BadMessagePack {
         offset: usize,
     },

@@ -12,6 +12,7 @@ mod ordered_tables;
 mod problem;
 mod recovery;
 mod replay;
+#[cfg(feature = "rollup")]
 mod rollup_tables;
 mod salvage;
 mod schemas;
@@ -27,14 +28,16 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use sapwood_occ::Versions;
 
-use crate::db_log::DbLog;
+use crate::db_log::{DbLog, Place};
 use crate::directory::Directory;
 use crate::error::KNOWN_COUNT;
 use crate::tree_table::Home;
-use crate::{
-    DbOptions, Engine, Error, OrderedTable, Result, RollupTable, Table, TreeEngineError, TreeTable,
-};
+use crate::{DbOptions, Engine, Error, OrderedTable, Result, Table, TreeEngineError, TreeTable};
 
+#[cfg(feature = "rollup")]
+use crate::RollupTable;
+#[cfg(not(feature = "rollup"))]
+use crate::no_rollups::RollupTable;
 #[cfg(doc)]
 use crate::{HashTable, LogReader};
 
@@ -471,7 +474,14 @@ impl Db {
             table.shared.kept.drop_table()?;
         }
         if let Slot::Rollup(table) = &slot {
-            self.drop_rollup(table)?;
+            table.kept().drop_table()?;
+            if let (Place::Logged { id, .. }, Some(directory)) =
+                (&table.kept().place, &self.shared.directory)
+            {
+                // Where it cannot go now, it goes when the directory is opened: the log does not
+                // know it any more.
+                let _left = directory.remove_rollup(*id);
+            }
         }
         if let Slot::Tree(table) = &slot {
             match table.tree().pool().remove_tree(table.tree()) {

@@ -16,18 +16,18 @@ mod changes;
 mod description;
 mod hash;
 mod kept;
+#[cfg(feature = "rollup")]
 mod rollups;
 mod trees;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
 use sapwood_chunkmap::ChunkMap;
 use sapwood_disk::Disk;
-use sapwood_rollup::Rollup;
 use sapwood_wal::{Contents, Recovery, Snapshot, TableId, Wal};
 
 use crate::directory::{self, Directory};
@@ -38,6 +38,11 @@ pub use changes::{Changes, Lasting};
 pub(crate) use description::Description;
 pub(crate) use hash::DropOfHash;
 pub(crate) use kept::{Kept, Place};
+
+#[cfg(not(feature = "rollup"))]
+use crate::no_rollups::OpenRollups;
+#[cfg(feature = "rollup")]
+use rollups::OpenRollups;
 
 /// What the log of a database costs, and how it is.
 ///
@@ -112,7 +117,7 @@ pub(crate) struct DbLog {
     checkpoints: Mutex<Option<JoinHandle<()>>>,
     last_failure: Arc<Mutex<Option<LogError>>>,
     /// Those that are open.
-    rollups: Arc<Mutex<Vec<Weak<Rollup>>>>,
+    rollups: OpenRollups,
     recovery_time: Duration,
     /// The thread that loads a table, for which checkpoints wait.
     loader: Arc<Mutex<Option<ThreadId>>>,
@@ -144,7 +149,7 @@ impl DbLog {
             is_lazy: options.is_lazy,
             directory: Arc::clone(directory),
             last_failure: Arc::default(),
-            rollups: Arc::default(),
+            rollups: OpenRollups::default(),
             recovery_time: started.elapsed(),
             loader: Arc::default(),
             is_closing: Arc::default(),
@@ -209,25 +214,17 @@ impl DbLog {
     /// Starts the thread that writes checkpoints when they are due.
     fn log_thread(&self, options: &DbOptions) -> Result<JoinHandle<()>> {
         let (wal, last_failure) = (Arc::clone(&self.wal), Arc::clone(&self.last_failure));
-        let rollups = Arc::clone(&self.rollups);
+        let rollups = self.rollups.clone();
         let interval = options.checkpoint_interval;
-        let merge = move || {
-            let open = rollups.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            for rollup in open.iter().filter_map(Weak::upgrade) {
-                // Segments that cannot be merged stay as they are, and their table says why when it is asked
-                // to seal or to answer.
-                while matches!(rollup.merge(), Ok(true)) {}
-            }
-        };
         let run = move || {
             // Each life of the database may have left a segment.
-            merge();
+            rollups.merge();
             while wal.wait_until_due(interval) {
                 if wal.bytes_since_checkpoint() > 0 {
                     // The next one may succeed; until then the log grows, and the figures say why.
                     note(&last_failure, wal.checkpoint_in_background().as_ref().err());
                 }
-                merge();
+                rollups.merge();
             }
         };
         let spawned = std::thread::Builder::new().name("sapwood-saves".to_owned()).spawn(run);

@@ -273,6 +273,7 @@ impl Directory {
     }
 
     /// An empty folder for a roll-up table that is made.
+    #[cfg(feature = "rollup")]
     pub(crate) fn make_rollup(&self, number: u64) -> Result<Arc<dyn Disk>> {
         self.expect_writable()?;
         let path = self.rollup_path(number);
@@ -289,6 +290,7 @@ impl Directory {
     }
 
     /// The folder of a roll-up table that the log knows.
+    #[cfg(feature = "rollup")]
     pub(crate) fn rollup_disk(&self, number: u64) -> Result<Arc<dyn Disk>> {
         let path = self.rollup_path(number);
         if !self.folders.is_there(&of_rollup(number)) {

@@ -220,7 +220,18 @@ pub enum Error {
         /// What the engine says.
         cause: TreeEngineError,
     },
+    /// A table needs a feature that this program was built without. Nothing was changed.
+    #[error(
+        "table `{table}` needs the feature `{feature}` of the crate `sapwood`, which this program was built without; next: build it with that feature"
+    )]
+    Unsupported {
+        /// The name of the table.
+        table: Arc<str>,
+        /// The feature.
+        feature: &'static str,
+    },
     /// A roll-up refused a schema, rows or a query.
+    #[cfg(feature = "rollup")]
     #[error("table `{table}`: {cause}")]
     Rollup {
         /// The name of the table.
@@ -508,6 +519,7 @@ impl Error {
     /// assert!(matches!(refused.rollup(), Some(rollup::Error::Query(_))));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
+    #[cfg(feature = "rollup")]
     pub fn rollup(&self) -> Option<&crate::rollup::Error> {
         match self {
             Self::Rollup { cause, .. } => Some(cause),

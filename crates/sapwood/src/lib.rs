@@ -152,17 +152,23 @@ mod hash_table;
 pub use sapwood_schema::key;
 mod key_versions;
 mod log_reader;
+#[cfg(not(feature = "rollup"))]
+mod no_rollups;
 mod ordered_options;
 mod ordered_table;
 mod range;
 pub mod record;
 mod records;
+#[cfg(feature = "rollup")]
 pub mod rollup;
+#[cfg(feature = "rollup")]
 mod rollup_options;
+#[cfg(feature = "rollup")]
 mod rollup_table;
 pub mod row;
 mod rows;
 pub mod schema;
+#[cfg(feature = "sql")]
 pub mod sql;
 mod stored_options;
 mod table;
@@ -187,7 +193,9 @@ pub use ordered_options::OrderedTableOptions;
 pub use ordered_table::OrderedTable;
 pub use range::Range;
 pub use records::{RecordRange, Records};
+#[cfg(feature = "rollup")]
 pub use rollup_options::RollupTableOptions;
+#[cfg(feature = "rollup")]
 pub use rollup_table::{RollupTable, RollupWriter};
 pub use row::Row;
 pub use rows::{

@@ -21,7 +21,9 @@ use crate::{
 };
 
 pub(crate) use entries::Entries;
-pub(crate) use stored::{Place, Run, Source, Stored, runs, write};
+#[cfg(feature = "sql")]
+pub(crate) use stored::{Place, Run, runs};
+pub(crate) use stored::{Source, Stored, write};
 
 /// A named, ordered table from byte keys to byte values.
 ///
@@ -689,6 +691,7 @@ impl OrderedTable {
     }
 
     /// The snapshot that has the entries, in memory or not.
+    #[cfg(feature = "sql")]
     pub(crate) fn stored_entries(&self) -> Option<&Stored> {
         match &self.shared.entries {
             Entries::Memory(_) => None,

@@ -49,6 +49,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 ///     flights: u32,
 /// }
 /// ```
+#[cfg(feature = "derive")]
 pub use sapwood_derive::record;
 
 pub use crate::aggregate::Read as FieldRead;

@@ -97,6 +97,17 @@ impl RollupTable {
         &self.shared.rollup
     }
 
+    /// Facts in memory and in segments.
+    pub(crate) fn fact_count(&self) -> u64 {
+        let stats = self.stats();
+        stats.facts + stats.segment_facts
+    }
+
+    /// Keeps the files of segments from going away as long as the answer lives.
+    pub(crate) fn hold_files(&self) -> impl fmt::Debug + '_ {
+        self.shared.rollup.hold_files()
+    }
+
     pub(crate) fn is_same(&self, other: &RollupTable) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }

@@ -58,6 +58,7 @@ use crate::schema::{Error, Precision, Result, Schema, Type, Value};
 ///     flights: usize,
 /// }
 /// ```
+#[cfg(feature = "derive")]
 pub use sapwood_derive::Row;
 
 /// A struct that is a row of a table: see [`Row`](macro@Row), which implements it.

@@ -35,6 +35,7 @@ mod blocks;
 mod catalog;
 mod change;
 mod ranges;
+#[cfg(feature = "rollup")]
 mod rollup;
 mod scan;
 mod table;

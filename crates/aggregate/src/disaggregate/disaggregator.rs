@@ -76,6 +76,7 @@ impl Disaggregator {
         let weight = match &asked.weighting {
             Weighting::InProportionTo(name) => {
                 let number = number(name)?;
+                asked.layout.fields()[number].expect_readable()?;
                 if asked.layout.fields()[number].is_float() {
                     let why = format!(
                         "weights are whole numbers, and `{name}` is a float: give weights by key, or a field of whole numbers"

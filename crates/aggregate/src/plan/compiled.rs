@@ -58,6 +58,7 @@ impl Compiled {
         for group in &query.groups {
             if let GroupBy::Field(field) = &group.by {
                 Layout::new(vec![Field::clone(field)])?;
+                field.expect_readable()?;
                 fields.push(Field::clone(field));
             }
         }
@@ -290,12 +291,14 @@ impl FilterNames<'_> {
 
 impl Names for FilterNames<'_> {
     fn number(&self, name: &str) -> Result<usize> {
-        self.layout.find(name).ok_or_else(|| {
+        let number = self.layout.find(name).ok_or_else(|| {
             let known = self.layout.fields().iter().map(|field| field.name.as_str());
             let known: Vec<_> = known.chain(["key"]).collect();
             let known = known.join(", ");
             QueryError::Query(format!("there is no field `{name}`; the layout has {known}"))
-        })
+        })?;
+        self.fields[number].expect_readable()?;
+        Ok(number)
     }
 
     fn kind(&self, number: usize) -> Option<Kind> {

@@ -41,7 +41,7 @@ use crate::value::{Kind, Value};
 /// | `bytes4`, `bytes` | 4 bytes; all bytes to the end |
 /// | `text6`, `text` | 6 bytes of UTF-8 without the zeros at their end; all to the end |
 /// | `decimal` | a number written in digits, as Redis writes them |
-/// | `json($.a.b[0])`, `msgpack($.a)` | what lies at a path of a document |
+/// | `json($.a.b[0])`, `msgpack($.a)` | the value at a path of a document (feature `documents`) |
 /// | `tuple(str,u16)[0]` | component 0 of an ordered key, which has these components and nothing more |
 /// | `tuple(str,u16)` | the last of these components of an ordered key, which any bytes may follow |
 ///
@@ -134,9 +134,10 @@ pub enum Read {
     /// are exact up to 128 bits, others the nearest float. It reads what Redis' INCR and
     /// INCRBYFLOAT read, but hexadecimal, infinities and numbers beyond a 64-bit float.
     Decimal,
-    /// What lies at a path of a JSON document. A path that leads nowhere, and null, are missing.
+    /// The value at a path of a JSON document. A path without a value, and null, are missing. Queries
+    /// need the feature `documents`.
     Json(Path),
-    /// What lies at a path of a MessagePack document, likewise.
+    /// The value at a path of a MessagePack document, likewise.
     MessagePack(Path),
     /// A component of an ordered key; those before it say where it begins.
     Tuple(Tuple),
@@ -204,6 +205,20 @@ impl Field {
             return Ok(());
         };
         Err(QueryError::Query(format!("field `{name}`: {wrong}")))
+    }
+
+    /// Refuses a field that this build cannot read.
+    pub(crate) fn expect_readable(&self) -> Result<()> {
+        match self.read {
+            Read::Json(_) | Read::MessagePack(_) if !cfg!(feature = "documents") => {
+                let name = &self.name;
+                Err(QueryError::Query(format!(
+                    "field `{name}` is part of a document, which this program cannot read; \
+                     next: build it with the feature `documents` of the crate `sapwood`"
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Of which kind its values are, where the layout alone says so.

@@ -3,18 +3,14 @@
 //! Up to [`FEW_MAX`] different numbers are counted each. With more, a DDSketch (Masson, Rim, Lee:
 //! "DDSketch: a fast and fully-mergeable quantile sketch with relative-error guarantees", VLDB 2019)
 //! takes their place: numbers are counted in bins whose bounds grow by a constant factor, so that the
-//! middle of a bin is within the accuracy of all that lies in it. The mapping of numbers to bins is
-//! that of the crate `sketches-ddsketch`. Its store of bins is not used: it joins the least bins when
-//! there are many, so that low quantiles lose their bound, and it sums floats in the order of arrival,
-//! so that equal sets have different states. Here bins are counted in order, none is joined, and zero
-//! is a bin of its own. The least and the greatest number are kept as well, and bound every answer.
+//! middle of a bin is within the accuracy of all numbers in it. Bins are counted in order, none is joined,
+//! and zero is a bin of its own: low quantiles keep their bound, and equal sets have equal states. The
+//! least and the greatest number are kept as well, and bound every answer.
 //!
 //! Which of the two it is depends on the numbers alone and not on their order: what was counted is
 //! never forgotten, so there are few different numbers in the end or there are not.
 
 use std::collections::BTreeMap;
-
-use sketches_ddsketch::Config;
 
 use super::extreme::{self, Side};
 use super::{CountOverflow, add_counts};
@@ -30,7 +26,7 @@ pub(crate) const FEW_MAX: usize = 4096;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Sketch {
-    config: Config,
+    mapping: Mapping,
     counts: Counts,
 }
 
@@ -50,6 +46,30 @@ struct Bins {
     greatest: Option<Value<'static>>,
 }
 
+/// The bins of positive numbers: bin `i` has those from `gamma^i` up to `gamma^(i + 1)`.
+#[derive(Debug, Clone, Copy)]
+struct Mapping {
+    gamma: f64,
+    gamma_ln: f64,
+}
+
+impl Mapping {
+    fn new(accuracy: f64) -> Mapping {
+        let gamma = (1.0 + accuracy) / (1.0 - accuracy);
+        Mapping { gamma, gamma_ln: gamma.ln() }
+    }
+
+    /// The bin of a number, which is positive and normal.
+    fn bin(self, value: f64) -> i32 {
+        (value.ln() / self.gamma_ln).floor() as i32
+    }
+
+    /// The number whose relative distance to both bounds of a bin is the same: the accuracy.
+    fn middle(self, bin: i32) -> f64 {
+        (f64::from(bin) * self.gamma_ln).exp() * (2.0 * self.gamma / (1.0 + self.gamma))
+    }
+}
+
 /// Numbers that are counted together. The order is that of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Bin {
@@ -60,31 +80,31 @@ enum Bin {
 }
 
 impl Bin {
-    fn of(value: f64, config: &Config) -> Bin {
-        if value.abs() < config.min_possible() {
+    fn of(value: f64, mapping: Mapping) -> Bin {
+        if value.abs() < f64::MIN_POSITIVE {
             Bin::Zero
         } else if value < 0.0 {
-            Bin::Negative(std::cmp::Reverse(config.key(-value)))
+            Bin::Negative(std::cmp::Reverse(mapping.bin(-value)))
         } else {
-            Bin::Positive(config.key(value))
+            Bin::Positive(mapping.bin(value))
         }
     }
 
     /// The number that stands for all of the bin.
-    fn middle(self, config: &Config) -> f64 {
+    fn middle(self, mapping: Mapping) -> f64 {
         match self {
-            Bin::Negative(index) => -config.value(index.0),
+            Bin::Negative(index) => -mapping.middle(index.0),
             Bin::Zero => 0.0,
-            Bin::Positive(index) => config.value(index),
+            Bin::Positive(index) => mapping.middle(index),
         }
     }
 
     /// Whether some number lies in it.
-    fn exists(self, config: &Config) -> bool {
+    fn exists(self, mapping: Mapping) -> bool {
         match self {
             Bin::Zero => true,
             Bin::Negative(std::cmp::Reverse(index)) | Bin::Positive(index) => {
-                (config.key(f64::MIN_POSITIVE)..=config.key(f64::MAX)).contains(&index)
+                (mapping.bin(f64::MIN_POSITIVE)..=mapping.bin(f64::MAX)).contains(&index)
             }
         }
     }
@@ -95,9 +115,9 @@ impl Bins {
         &mut self,
         value: &Value<'_>,
         count: u64,
-        config: &Config,
+        mapping: Mapping,
     ) -> Result<(), CountOverflow> {
-        let bin = Bin::of(number_of(value), config);
+        let bin = Bin::of(number_of(value), mapping);
         add_counts(self.bins.entry(bin).or_default(), count)?;
         extreme::push(&mut self.least, Side::Least, value);
         extreme::push(&mut self.greatest, Side::Greatest, value);
@@ -115,7 +135,7 @@ impl Bins {
         Ok(())
     }
 
-    fn quantile(&self, share: f64, config: &Config) -> Option<Value<'static>> {
+    fn quantile(&self, share: f64, mapping: Mapping) -> Option<Value<'static>> {
         let (least, greatest) = (self.least.as_ref()?, self.greatest.as_ref()?);
         let count: u128 = self.bins.values().map(|&count| u128::from(count)).sum();
         let last = count.saturating_sub(1);
@@ -130,7 +150,7 @@ impl Bins {
             below += u128::from(**count);
             below > rank
         });
-        let middle = found.map(|(bin, _)| bin.middle(config))?;
+        let middle = found.map(|(bin, _)| bin.middle(mapping))?;
         let middle = Float::new(middle).map(Value::Float)?;
         Some(middle.max(least.clone()).min(greatest.clone()).into_float())
     }
@@ -151,7 +171,7 @@ impl Bins {
         }
     }
 
-    fn decode(config: &Config, reader: &mut Reader<'_>) -> Result<Bins, Corrupt> {
+    fn decode(mapping: Mapping, reader: &mut Reader<'_>) -> Result<Bins, Corrupt> {
         let least = number(reader)?;
         let greatest = number(reader)?;
         let mut bins = BTreeMap::new();
@@ -166,7 +186,7 @@ impl Bins {
             };
             let count = reader.u64("the count of a bin")?;
             let ascends = bins.last_key_value().is_none_or(|(last, _)| *last < bin);
-            if !ascends || count == 0 || !bin.exists(config) {
+            if !ascends || count == 0 || !bin.exists(mapping) {
                 return Err(reader.corrupt("bins do not ascend, are empty, or hold no number"));
             }
             bins.insert(bin, count);
@@ -183,10 +203,7 @@ impl Bins {
 
 impl Sketch {
     pub(super) fn new(accuracy: f64) -> Sketch {
-        // Nothing but what is no normal float counts as zero. The number of bins matters to the
-        // library's store only.
-        let config = Config::new(accuracy, 1, f64::MIN_POSITIVE);
-        Sketch { config, counts: Counts::Few(BTreeMap::new()) }
+        Sketch { mapping: Mapping::new(accuracy), counts: Counts::Few(BTreeMap::new()) }
     }
 
     #[inline]
@@ -208,7 +225,7 @@ impl Sketch {
                 }
                 Ok(())
             }
-            Counts::Many(bins) => bins.push(&number, count, &self.config),
+            Counts::Many(bins) => bins.push(&number, count, self.mapping),
         }
     }
 
@@ -217,7 +234,7 @@ impl Sketch {
         if let Counts::Few(few) = &self.counts {
             let mut bins = Bins::default();
             for (value, count) in few {
-                bins.push(value, *count, &self.config)?;
+                bins.push(value, *count, self.mapping)?;
             }
             self.counts = Counts::Many(bins);
         }
@@ -245,7 +262,7 @@ impl Sketch {
     pub(crate) fn quantile(&self, share: f64) -> Option<Value<'static>> {
         match &self.counts {
             Counts::Few(few) => between(few, share),
-            Counts::Many(bins) => bins.quantile(share, &self.config),
+            Counts::Many(bins) => bins.quantile(share, self.mapping),
         }
     }
 
@@ -273,7 +290,7 @@ impl Sketch {
         match form {
             FEW => sketch.counts = Counts::Few(few(reader)?),
             MANY => {
-                let bins = Bins::decode(&sketch.config, reader)?;
+                let bins = Bins::decode(sketch.mapping, reader)?;
                 match bins.bins.is_empty() {
                     // Of nothing there is one form.
                     true if reader.version() == 1 => {}

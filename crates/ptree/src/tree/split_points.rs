@@ -8,6 +8,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::ops::{Bound, ControlFlow};
 
 use sapwood_engine::{Direction, KeyRange};
@@ -151,7 +152,7 @@ fn take_apart<S: Structure>(
     let least = S::LOOKS.pieces;
     let wanted = least.max(PIECES_MAX.min(parts.saturating_mul(PIECES_A_PART)));
     let mut parts = parts_of_range::<S>(view, head, range)?;
-    let mut ways = Ways { random: fastrand::Rng::with_seed(0), nodes: 0 };
+    let mut ways = Ways { nodes: 0 };
     let (mut pieces, mut sum) = (BinaryHeap::new(), 0.0);
     loop {
         for part in parts.drain(..) {
@@ -185,7 +186,6 @@ fn take_apart<S: Structure>(
 
 /// Random ways down, the same ones for the same tree.
 struct Ways {
-    random: fastrand::Rng,
     /// Seen on all of them.
     nodes: u64,
 }
@@ -227,9 +227,16 @@ impl Ways {
                 return Ok((last.expect("no node is without entries and subtrees"), entries));
             }
             like_this *= below.len() as f64;
-            subtree = below[self.random.usize(..below.len())];
+            subtree = below[self.choose(below.len())];
             below.clear();
         }
+    }
+
+    /// A number below `len`, by a hash of the count of nodes: no two steps share a count.
+    fn choose(&self, len: usize) -> usize {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(self.nodes);
+        // The high half of a product is uniform below the factor (Lemire, 2019).
+        ((u128::from(hash) * len as u128) >> 64) as usize
     }
 }
 

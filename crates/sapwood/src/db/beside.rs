@@ -14,7 +14,7 @@ use sapwood_disk::log::Lsn;
 use sapwood_hashlog::HashLog;
 use sapwood_wal::{TableId, View};
 
-use super::recovery::{self, LoggedTables, open_rollup};
+use super::recovery::{self, LoggedTables};
 use super::replay::RollupTarget;
 use crate::db_log::Description;
 use crate::directory::Directory;
@@ -80,7 +80,7 @@ impl Beside {
                     beside.hash.insert(id, directory.files_of_table(name)?);
                 }
                 Ok(Description::Rollup { name, schema }) => {
-                    let opened = open_rollup(directory, id, &name, &schema)?;
+                    let opened = RollupTarget::open(directory, id, &name, &schema)?;
                     beside.rollups.insert(id, opened);
                 }
                 // What cannot be read is refused when it is told.
@@ -127,8 +127,8 @@ impl Beside {
             return Ok(opened);
         }
         self.late.push(id);
-        let opened = open_rollup(directory, id, name, schema)?;
-        self.is_outrun |= opened.rollup.sealed_batches() > 0;
+        let opened = RollupTarget::open(directory, id, name, schema)?;
+        self.is_outrun |= opened.sealed_batches() > 0;
         Ok(opened)
     }
 

@@ -6,7 +6,7 @@ use sapwood_hashlog::HashLog;
 use sapwood_ptree::Pool;
 use sapwood_wal::{Inspection, Wal};
 
-use super::{Db, Problem};
+use super::{Db, Problem, Slot};
 use crate::directory::Directory;
 use crate::{DbOptions, Engine, Error, Result, TreeCheck};
 
@@ -162,6 +162,7 @@ impl DbCheck {
             Err(cause) => self.problems.push(Problem::of_trees(pool_path, &cause)),
         }
         for name in db.stored_names() {
+            #[cfg(feature = "rollup")]
             if let Ok(table) = db.rollup_table(&name) {
                 let folder = table.folder().unwrap_or(Path::new(""));
                 let found = table.rollup().check();
@@ -186,11 +187,8 @@ impl DbCheck {
 
 /// The engine and the entries of a table; of a roll-up, its facts.
 pub(super) fn count(db: &Db, name: &str) -> Result<(Engine, u64)> {
-    match db.engine(name) {
-        Some(engine @ Engine::Rollup) => {
-            let stats = db.rollup_table(name)?.stats();
-            Ok((engine, stats.facts + stats.segment_facts))
-        }
+    match db.slots().get(name) {
+        Some(Slot::Rollup(table)) => Ok((Engine::Rollup, table.fact_count())),
         _ => {
             let table = db.table(name)?;
             Ok((table.engine(), table.len()? as u64))

@@ -2,8 +2,8 @@
 
 use std::sync::{PoisonError, RwLockWriteGuard};
 
-use super::{Db, Shared, Slot};
-use crate::{Engine, Error, HashTable, Result, RollupTable};
+use super::{Db, RollupTable, Shared, Slot};
+use crate::{Engine, Error, HashTable, Result};
 
 impl Db {
     /// Takes a checkpoint, then runs something while no other is taken and no table is dropped: all
@@ -32,8 +32,7 @@ impl Db {
                 _ => None,
             })
             .collect();
-        let _nor_of_rollups: Vec<_> =
-            rollups.iter().map(|table| table.rollup().hold_files()).collect();
+        let _nor_of_rollups: Vec<_> = rollups.iter().map(RollupTable::hold_files).collect();
         let pool = self.shared.trees.opened();
         let _nor_of_trees = pool.map(|pool| pool.hold_files());
         log.sync()?;

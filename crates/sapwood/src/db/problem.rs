@@ -3,7 +3,9 @@
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 
-use crate::{HashEngineError, LogError, TreeEngineError, rollup};
+#[cfg(feature = "rollup")]
+use crate::rollup;
+use crate::{HashEngineError, LogError, TreeEngineError};
 
 /// Something wrong with the files of a database in a directory: what, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +70,7 @@ impl Problem {
     }
 
     /// Of a roll-up table, in its folder.
+    #[cfg(feature = "rollup")]
     pub(super) fn of_rollup(folder: &Path, name: &str, error: &rollup::Error) -> Problem {
         let problem = match error {
             rollup::Error::Corrupt { file, offset, what } => {

@@ -16,13 +16,12 @@ use crate::db_options::OnRecovery;
 use crate::directory::Directory;
 use crate::formats::FormatsCell;
 use crate::ordered_table::{Entries, Source, Stored};
-use crate::rollup::{self, Rollup, Schema};
-use crate::rollup_table::named;
 use crate::{
-    DbOptions, Error, HashTable, LogError, OrderedTable, OrderedTableOptions, Result, RollupTable,
+    DbOptions, Error, HashTable, LogError, OrderedTable, OrderedTableOptions, Result,
     TreeEngineError, aggregate,
 };
 
+use super::RollupTable;
 use super::beside::{self, Beside};
 use super::replay::{Engine, Replay, RollupTarget, Target};
 
@@ -69,11 +68,7 @@ pub(super) fn open(
     let ordered = ordered.collect::<Result<_>>()?;
     let hash = settle_hash(&log, directory, hash)?;
     directory.keep_rollups(|number| rollups.contains_key(&number))?;
-    let rollups = rollups.into_iter().map(|(id, target)| {
-        let (rollup, kept) = log.open_rollup(id, Arc::clone(&target.rollup));
-        let name = Arc::clone(&target.name);
-        RollupTable::new(name, rollup, kept, Some(directory.rollup_path(id)))
-    });
+    let rollups = rollups.into_iter().map(|(id, target)| target.logged(&log, directory, id));
     let rollups = rollups.collect();
     log.begin(options)?;
     Ok((log, LoggedTables { ordered, hash, trees, rollups }))
@@ -295,11 +290,7 @@ fn viewed(
         };
         Some((name, table))
     });
-    let rollups = rollups.into_iter().map(|(id, target)| {
-        let (name, rollup) = (Arc::clone(&target.name), Arc::clone(&target.rollup));
-        let folder = Some(directory.rollup_path(id));
-        RollupTable::new(name, rollup, Kept::read_only(directory), folder)
-    });
+    let rollups = rollups.into_iter().map(|(id, target)| target.viewed(directory, id));
     Ok(LoggedTables { ordered, hash: hash.collect(), trees, rollups: rollups.collect() })
 }
 
@@ -333,38 +324,6 @@ struct Told {
     hash: BTreeMap<TableId, RecoveredHash>,
     trees: ToldTrees,
     rollups: BTreeMap<TableId, Arc<RollupTarget>>,
-}
-
-/// Opens a roll-up table with its segments.
-pub(super) fn open_rollup(
-    directory: &Directory,
-    id: TableId,
-    name: &str,
-    schema: &str,
-) -> Result<Arc<RollupTarget>> {
-    let name: Arc<str> = name.into();
-    let schema = named(&name, Schema::from_json(schema))?;
-    let disk = directory.rollup_disk(id)?;
-    let rollup = named(&name, Rollup::on_disk(schema, disk))?;
-    Ok(RollupTarget::new(name, rollup))
-}
-
-/// Refuses a roll-up table with fewer batches in segments than it had when the log had a checkpoint last.
-fn expect_sealed(
-    directory: &Directory,
-    id: TableId,
-    target: &RollupTarget,
-    sealed: Option<u64>,
-) -> Result<()> {
-    if target.rollup.sealed_batches() >= sealed.unwrap_or(0) {
-        return Ok(());
-    }
-    let cause = rollup::Error::Corrupt {
-        file: directory.rollup_path(id).join("manifest").display().to_string(),
-        offset: 0,
-        what: "it is of a moment before the log begins: put the newer one back".to_owned(),
-    };
-    Err(Error::Rollup { table: Arc::clone(&target.name), cause })
 }
 
 /// The pool of tree tables.
@@ -557,10 +516,11 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
             Description::Rollup { name, schema } => {
                 let opened = match &mut self.beside {
                     Some(beside) => beside.rollup(self.directory, table, &name, &schema),
-                    None => open_rollup(self.directory, table, &name, &schema),
+                    None => RollupTarget::open(self.directory, table, &name, &schema),
                 };
                 let target = opened.map_err(Stopped::Table)?;
-                expect_sealed(self.directory, table, &target, own).map_err(Stopped::Table)?;
+                let sealed = target.expect_sealed(self.directory, table, own);
+                sealed.map_err(Stopped::Table)?;
                 self.told.rollups.insert(table, target);
             }
             Description::Trees => {

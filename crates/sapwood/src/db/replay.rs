@@ -5,6 +5,7 @@
 //! no order: they go in runs, as they come, so that neighbours are put by one thread, and all are in
 //! before the first change. Batches of roll-ups go to one thread after the other.
 
+#[cfg(feature = "rollup")]
 mod rollups;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,9 +22,15 @@ use sapwood_wal::TableId;
 use crate::Error;
 use crate::ordered_table::write;
 
-pub(super) use rollups::RollupTarget;
-
+#[cfg(not(feature = "rollup"))]
+use crate::no_rollups::Records;
+#[cfg(feature = "rollup")]
 use rollups::Records;
+
+#[cfg(not(feature = "rollup"))]
+pub(super) use crate::no_rollups::RollupTarget;
+#[cfg(feature = "rollup")]
+pub(super) use rollups::RollupTarget;
 
 /// Changes of a batch, and bytes of their keys and values: as many as make neighbours of random keys
 /// probable, in memory that is little beside what opening a database takes anyway.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sapwood_disk::Disk;
 
 use super::{Db, Slot, Slots, check_name, check_new_name, other_engine};
-use crate::db_log::{Kept, Place};
+use crate::db_log::Kept;
 use crate::rollup::Rollup;
 use crate::rollup_table::named;
 use crate::{Error, Result, RollupTable, RollupTableOptions};
@@ -137,17 +137,6 @@ impl Db {
         let table = RollupTable::new(Arc::clone(&name), rollup, kept, folder);
         slots.insert(name, Slot::Rollup(table.clone()));
         Ok(table)
-    }
-
-    /// Takes a roll-up table out of the log, and its files out of the directory.
-    pub(super) fn drop_rollup(&self, table: &RollupTable) -> Result<()> {
-        let kept = table.kept();
-        kept.drop_table()?;
-        if let (Place::Logged { id, .. }, Some(directory)) = (&kept.place, &self.shared.directory) {
-            // Where it cannot go now, it goes when the directory is opened: the log does not know it any more.
-            let _left = directory.remove_rollup(*id);
-        }
-        Ok(())
     }
 }
 

@@ -1,6 +1,8 @@
 //! What can be saved of a damaged database.
 
-use std::cell::RefCell;
+#[cfg_attr(not(feature = "rollup"), path = "salvage/no_rollups.rs")]
+mod rollups;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -15,12 +17,12 @@ use super::check::count;
 use super::{Db, Problem};
 use crate::db_log::{Description, Stopped};
 use crate::directory::{Directory, Folder};
-use crate::rollup::{self, Schema, Writer};
-use crate::rollup_table::named;
 use crate::{
     DbOptions, Engine, Error, HashTable, HashTableOptions, LogError, OrderedTableOptions, Result,
-    RollupTable, RollupTableOptions, Table, TreeSalvage,
+    Table, TreeSalvage,
 };
+
+use rollups::SavedRollup;
 
 /// Entries that are copied together.
 const BATCH: usize = 1024;
@@ -170,7 +172,7 @@ struct Saving {
     from: Directory,
     /// Those of the log that the new directory has.
     tables: BTreeMap<TableId, Table>,
-    rollups: BTreeMap<TableId, (RollupTable, Writer)>,
+    rollups: BTreeMap<TableId, SavedRollup>,
     salvage: Salvage,
 }
 
@@ -327,58 +329,6 @@ impl Saving {
     ) -> Result<Table> {
         let create = |db: &Db, name: &str| db.create_ordered_as_it_was(name, options.clone());
         self.create_free(id, name, create).map(Table::from)
-    }
-
-    /// Makes a roll-up table, with the segments that can be read. The log had so many batches in segments when it had
-    /// a checkpoint last.
-    fn create_rollup(&mut self, id: TableId, name: &str, schema: &str, sealed: u64) -> Result<()> {
-        let path = self.from.rollup_path(id);
-        let schema = match Schema::from_json(schema) {
-            Ok(schema) => schema,
-            Err(error) => {
-                let what =
-                    format!("nothing of it is copied, since its schema cannot be read: {error}");
-                self.problem(Problem::new(&path, what).of_table(name));
-                return Ok(());
-            }
-        };
-        let from = match self.from.rollup_disk(id) {
-            Ok(disk) => Some(disk),
-            Err(error) => {
-                let what = format!("{error}; what of it the log has is copied");
-                self.problem(Problem::new(&path, what).of_table(name));
-                None
-            }
-        };
-        let found = RefCell::new(Vec::new());
-        let table = self.create_free(id, name, |db, name| {
-            db.create_rollup_of(name, RollupTableOptions::new(schema.clone()), |new| {
-                let Some(from) = &from else { return Ok(()) };
-                let copied = sapwood_rollup::salvage(&schema, &**from, sealed, Arc::clone(new));
-                found.replace(named(&name.into(), copied)?);
-                Ok(())
-            })
-        })?;
-        let found = found.into_inner();
-        let found = found.iter().map(|error| Problem::of_rollup(&path, name, error));
-        self.salvage.problems.extend(found);
-        let writer = Writer::new(table.rollup());
-        self.rollups.insert(id, (table, writer));
-        Ok(())
-    }
-
-    /// Takes a batch of the log again, unless a segment has it.
-    fn redo(&mut self, table: TableId, record: &[u8]) -> Result<()> {
-        let Some((table, writer)) = self.rollups.get_mut(&table) else { return Ok(()) };
-        let name: Arc<str> = table.name().into();
-        match writer.redo(record) {
-            Err(error @ rollup::Error::Corrupt { .. }) => {
-                let what = format!("rows of a batch are not copied: {error}");
-                self.problem(Problem::new(&self.from.log_path(), what).of_table(&name));
-                Ok(())
-            }
-            done => named(&name, done),
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Db, Slot, is_reserved};
+#[cfg(feature = "rollup")]
 use crate::rollup::RollupStats;
 use crate::{HashStats, LogStats, OrderedStats, TreePoolStats, TreeStats};
 
@@ -21,6 +22,7 @@ pub struct DbStats {
     /// Of each tree table, by name.
     pub tree_tables: BTreeMap<String, TreeStats>,
     /// Of each roll-up table, by name.
+    #[cfg(feature = "rollup")]
     pub rollup_tables: BTreeMap<String, RollupStats>,
     /// What all tree tables cost, if there was ever one.
     pub trees: Option<TreePoolStats>,
@@ -59,6 +61,7 @@ impl Db {
             ordered_tables: BTreeMap::new(),
             hash_tables: BTreeMap::new(),
             tree_tables: BTreeMap::new(),
+            #[cfg(feature = "rollup")]
             rollup_tables: BTreeMap::new(),
             trees: None,
             log: None,
@@ -96,6 +99,9 @@ impl Db {
                     stats.entries_estimate += table.entries;
                     stats.tree_tables.insert(name, table);
                 }
+                #[cfg(not(feature = "rollup"))]
+                Slot::Rollup(_) => {}
+                #[cfg(feature = "rollup")]
                 Slot::Rollup(table) => {
                     let table = table.stats();
                     stats.entries_estimate += table.facts;

@@ -70,6 +70,7 @@ impl Kept {
     }
 
     /// The same of a change that no transaction has to know of.
+    #[cfg(feature = "rollup")]
     pub(crate) fn keep<R>(&self, change: impl FnOnce() -> Result<R>) -> Result<R> {
         if matches!(self.place, Place::Memory) {
             return change();

@@ -1,7 +1,7 @@
 //! Roll-up tables in the log: their batches go there, and what is sealed is their checkpoint.
 
 use std::io;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use sapwood_rollup::{BatchLog, Rollup};
 use sapwood_wal::{Checkpoints, Contents, RECORDS, Records, TableId, Wal};
@@ -9,6 +9,28 @@ use sapwood_wal::{Checkpoints, Contents, RECORDS, Records, TableId, Wal};
 use super::{DbLog, Description, Kept};
 use crate::rollup::Schema;
 use crate::{Error, LogError, Result};
+
+/// The roll-ups that are open.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OpenRollups(Arc<Mutex<Vec<Weak<Rollup>>>>);
+
+impl OpenRollups {
+    fn push(&self, rollup: &Arc<Rollup>) {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|known| known.strong_count() > 0);
+        open.push(Arc::downgrade(rollup));
+    }
+
+    /// Merges small segments.
+    pub(super) fn merge(&self) {
+        let open = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for rollup in open.iter().filter_map(Weak::upgrade) {
+            // Segments that cannot be merged stay as they are; their table gives the reason at the
+            // next seal or query.
+            while matches!(rollup.merge(), Ok(true)) {}
+        }
+    }
+}
 
 /// The log, as a roll-up uses it.
 #[derive(Debug)]
@@ -106,9 +128,7 @@ impl DbLog {
         };
         let open = Open { rollup: Arc::clone(&rollup), wal: Arc::downgrade(&self.wal) };
         self.wal.adopt(id, Contents::Checkpoints(Arc::new(open)));
-        let mut rollups = self.rollups.lock().unwrap_or_else(PoisonError::into_inner);
-        rollups.retain(|known| known.strong_count() > 0);
-        rollups.push(Arc::downgrade(&rollup));
+        self.rollups.push(&rollup);
         (rollup, Kept::logged(self, id))
     }
 }

@@ -30,7 +30,9 @@ use std::thread;
 
 use sapwood_chunkmap::ChunkMap;
 use sapwood_engine::Effect;
-use sapwood_wal::{Block, ReadAhead, Snapshot};
+#[cfg(feature = "sql")]
+use sapwood_wal::ReadAhead;
+use sapwood_wal::{Block, Snapshot};
 
 use crate::{
     Direction, Error, KEY_BYTES_MAX, KeyRange, LogError, OrderedEngineError, OrderedStats,
@@ -281,6 +283,7 @@ impl Stored {
     }
 
     /// As [`place`](Self::place), to be read once and as a whole: the block is not kept, and does not count.
+    #[cfg(feature = "sql")]
     pub(crate) fn place_to_scan(&self, number: usize) -> Result<Place<'_>> {
         let source = self.source()?;
         match source.is_loaded(number) {
@@ -377,11 +380,13 @@ impl Stored {
     }
 
     /// The blocks that may have entries within bounds, or none.
+    #[cfg(feature = "sql")]
     pub(crate) fn blocks(&self, begin: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<Range<usize>> {
         Ok(self.source()?.blocks(begin, end))
     }
 
     /// Blocks that are to be read in their order.
+    #[cfg(feature = "sql")]
     pub(crate) fn read_ahead(&self, blocks: Range<usize>) -> Result<ReadAhead<'_>> {
         Ok(self.source()?.snapshot.read_ahead(blocks))
     }

@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicU64;
 use super::Rows;
 use super::row_ref::{ColumnId, find};
 use crate::formats::{FIRST_NUMBER, pass_number, take_numbers};
-use crate::schema::{Cell, Error as Cause, RowFormat, Value};
+#[cfg(feature = "sql")]
+use crate::schema::Cell;
+use crate::schema::{Error as Cause, RowFormat, Value};
 use crate::{Compute, Computed, Direction, Result, Table, key};
 
 #[cfg(doc)]
@@ -75,6 +77,7 @@ impl Rows {
 
     /// As [`insert`](Self::insert), from the cells of a row: `cell` answers that of a column. `key` and `value` are what the
     /// row becomes.
+    #[cfg(feature = "sql")]
     pub(crate) fn insert_cells<'c>(
         &self,
         cell: &impl Fn(usize) -> Cell<'c>,

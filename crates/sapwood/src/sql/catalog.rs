@@ -2,10 +2,13 @@
 
 use sapwood_sql::{Answer, Catalog, Source, SourceResult, TableName, TableSummary};
 
+#[cfg(feature = "rollup")]
 use super::rollup::RollupSource;
 use super::table::TableSource;
+#[cfg(feature = "rollup")]
+use crate::Engine;
 use crate::schema::{Schema, Type};
-use crate::{Db, Engine, HashTableOptions, OrderedTableOptions, TreeTableOptions};
+use crate::{Db, HashTableOptions, OrderedTableOptions, TreeTableOptions};
 
 /// The tables of a database, by their names.
 ///
@@ -49,6 +52,7 @@ impl<'a> Tables<'a> {
     /// # Ok::<(), sapwood::sql::Error>(())
     /// ```
     pub fn source(&self, name: &str) -> SourceResult<Box<dyn Source>> {
+        #[cfg(feature = "rollup")]
         if self.db.engine(name) == Some(Engine::Rollup) {
             let table = self.db.rollup_table(name).map_err(|error| error.to_string())?;
             return Ok(Box::new(RollupSource::new(table)));
@@ -80,6 +84,7 @@ impl Catalog for Tables<'_> {
             let engine = self.db.engine(&name);
             let kind = engine.map_or_else(String::new, |engine| engine.to_string());
             let (rows, columns) = match engine {
+                #[cfg(feature = "rollup")]
                 Some(Engine::Rollup) => {
                     let source = RollupSource::new(self.db.rollup_table(&name).map_err(told)?);
                     (source.rows_estimate(), source.described())

@@ -73,13 +73,15 @@ pub(crate) fn of_name(path: &Path, said: Option<FileFormat>) -> Outcome<(FileFor
     Ok((format, packing))
 }
 
-/// The failure of a program that was built without the libraries of a format.
+/// Why a program without the libraries of Parquet and Arrow refuses their files.
+#[cfg(not(feature = "columnar"))]
+pub(crate) const NOT_BUILT: &str = "this program was built without Parquet and Arrow; next: \
+    `cargo install --profile dist --features columnar --path crates/cli`";
+
+/// The failure of a program without the libraries of a format.
 #[cfg(not(feature = "columnar"))]
 pub(crate) fn not_built(format: &str) -> Failure {
-    Failure::Usage(format!(
-        "this program was built without {format}: use csv or jsonl, or build it with its default \
-         features"
-    ))
+    Failure::Usage(format!("{format} cannot be read or written: {NOT_BUILT}"))
 }
 
 #[cfg(test)]

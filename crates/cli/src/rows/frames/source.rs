@@ -67,10 +67,7 @@ impl FileSource {
             format => Content::Columns(ColumnFile::open(input, format)?),
             #[cfg(not(feature = "columnar"))]
             _ => {
-                return Err(input.failed(
-                    "this program is built without Parquet and Arrow; build it with the feature \
-                     `columnar`",
-                ));
+                return Err(input.failed(NOT_BUILT));
             }
         };
         Ok(FileSource { content })

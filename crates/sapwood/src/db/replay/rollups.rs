@@ -7,8 +7,13 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::Error;
-use crate::rollup::{Rollup, Writer};
+use sapwood_wal::TableId;
+
+use crate::db_log::{DbLog, Kept};
+use crate::directory::Directory;
+use crate::rollup::{self, Rollup, Schema, Writer};
+use crate::rollup_table::named;
+use crate::{Error, RollupTable};
 
 /// Small records go to a thread together, as many as are worth the way.
 const TOGETHER_BYTES: usize = 4 << 10;
@@ -19,8 +24,8 @@ const LARGE_BYTES: usize = 4 << 20;
 /// A roll-up that takes batches.
 #[derive(Debug)]
 pub(in crate::db) struct RollupTarget {
-    pub(in crate::db) name: Arc<str>,
-    pub(in crate::db) rollup: Arc<Rollup>,
+    name: Arc<str>,
+    rollup: Arc<Rollup>,
     /// Those that no thread uses at the moment.
     writers: Mutex<Vec<Writer>>,
     turns: Mutex<Turns>,
@@ -44,7 +49,62 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl RollupTarget {
-    pub(in crate::db) fn new(name: Arc<str>, rollup: Rollup) -> Arc<RollupTarget> {
+    /// Opens a roll-up table with its segments.
+    pub(in crate::db) fn open(
+        directory: &Directory,
+        id: TableId,
+        name: &str,
+        schema: &str,
+    ) -> Result<Arc<RollupTarget>, Error> {
+        let name: Arc<str> = name.into();
+        let schema = named(&name, Schema::from_json(schema))?;
+        let disk = directory.rollup_disk(id)?;
+        let rollup = named(&name, Rollup::on_disk(schema, disk))?;
+        Ok(RollupTarget::new(name, rollup))
+    }
+
+    /// Batches in segments.
+    pub(in crate::db) fn sealed_batches(&self) -> u64 {
+        self.rollup.sealed_batches()
+    }
+
+    /// Refuses a table with fewer batches in segments than it had when the log had a checkpoint last.
+    pub(in crate::db) fn expect_sealed(
+        &self,
+        directory: &Directory,
+        id: TableId,
+        sealed: Option<u64>,
+    ) -> Result<(), Error> {
+        if self.sealed_batches() >= sealed.unwrap_or(0) {
+            return Ok(());
+        }
+        let cause = rollup::Error::Corrupt {
+            file: directory.rollup_path(id).join("manifest").display().to_string(),
+            offset: 0,
+            what: "it is of a moment before the log begins: put the newer one back".to_owned(),
+        };
+        Err(Error::Rollup { table: Arc::clone(&self.name), cause })
+    }
+
+    /// The table, whose batches go into the log from now on.
+    pub(in crate::db) fn logged(
+        &self,
+        log: &Arc<DbLog>,
+        directory: &Directory,
+        id: TableId,
+    ) -> RollupTable {
+        let (rollup, kept) = log.open_rollup(id, Arc::clone(&self.rollup));
+        RollupTable::new(Arc::clone(&self.name), rollup, kept, Some(directory.rollup_path(id)))
+    }
+
+    /// The table, to be read.
+    pub(in crate::db) fn viewed(&self, directory: &Arc<Directory>, id: TableId) -> RollupTable {
+        let (name, rollup) = (Arc::clone(&self.name), Arc::clone(&self.rollup));
+        let folder = Some(directory.rollup_path(id));
+        RollupTable::new(name, rollup, Kept::read_only(directory), folder)
+    }
+
+    fn new(name: Arc<str>, rollup: Rollup) -> Arc<RollupTarget> {
         Arc::new(RollupTarget {
             name,
             rollup: Arc::new(rollup),
