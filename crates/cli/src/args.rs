@@ -66,7 +66,6 @@ Examples:
   sapwood sample flights --threads 4     delay totals by four threads
   sapwood sample flights --json          one JSON object an answer
   sapwood sample counters                counted by a process that is killed, and counted on
-  sapwood sample ledger                  booked in transactions, by a process that is killed often
   sapwood sample delays                  rolled up as they come in, with charts of their delays
   sapwood sample airports                figures of flights by every way to reach them, explained")]
     Sample(Sample),
@@ -426,10 +425,6 @@ alone is this shell.")]
     #[command(hide = true)]
     CountFlights(CountFlights),
 
-    /// Book the bundled flights until killed; a part of `sapwood sample ledger`
-    #[command(hide = true)]
-    BookFlights(BookFlights),
-
     /// Print completions for a shell
     #[command(after_help = "\
 Examples:
@@ -456,14 +451,10 @@ pub(crate) struct Sample {
     #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
 
-    /// Where the counters or the ledger are kept: a directory that is empty or not there yet
-    /// [default: a temporary one]
+    /// Where the counters are kept: a directory that is empty or not there yet [default: a temporary
+    /// one]
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) dir: Option<PathBuf>,
-
-    /// Draws the moments at which the process of the ledger is killed [default: another each time]
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) seed: Option<u64>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -527,18 +518,6 @@ pub(crate) struct CountFlights {
     pub(crate) threads: u16,
 }
 
-/// The arguments of the process that `sapwood sample ledger` kills.
-#[derive(Debug, clap::Args)]
-pub(crate) struct BookFlights {
-    /// Where the ledger is kept
-    #[arg(long)]
-    pub(crate) dir: PathBuf,
-
-    /// Flights after which it ends if that is all, or waits to be killed
-    #[arg(long)]
-    pub(crate) limit: usize,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SampleName {
     /// The 336,776 flights that left New York City in 2013, in ordered tables
@@ -549,8 +528,6 @@ pub(crate) enum SampleName {
     Airports,
     /// The same, rolled up as they come in, by hour, carrier, origin and destination
     Delays,
-    /// The same, booked into three trees in a transaction each, by processes that are killed
-    Ledger,
 }
 
 #[derive(Debug, clap::Args)]

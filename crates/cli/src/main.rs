@@ -63,7 +63,6 @@ fn main() -> ExitCode {
     let outcome = match &args.command {
         Command::Sample(sample) => samples::run(sample, &ui),
         Command::CountFlights(args) => samples::counters::count_until_killed(args, &ui),
-        Command::BookFlights(args) => samples::ledger::book_until_killed(args, &ui),
         Command::Load(load) => load::run(load, &ui),
         Command::Get(get) => get::run(get, &ui),
         Command::Ingest(args) => ingest::run(args, &ui),

@@ -6,13 +6,11 @@
 //! | `airports` | figures of flights, in both engines by each executor |
 //! | `delays` | flights rolled up as they come in |
 //! | `counters` | events counted into a hash table by a process that is killed |
-//! | `ledger` | flights booked into three trees by processes that are killed |
 //! | `unpack`, `flight` | the data in the binary, and one row of it |
 //! | `folder`, `child` | the directory of a database, and a process that is killed |
 //! | `answer` | an answer: the question, the outcome, the time, the comparison |
 
 pub(crate) mod counters;
-pub(crate) mod ledger;
 
 mod airports;
 mod answer;
@@ -40,31 +38,21 @@ pub(crate) fn run(args: &Sample, ui: &Ui) -> Outcome {
     let cores = || thread::available_parallelism().map_or(1, |cores| cores.get().min(256) as u16);
     let threads = args.threads.unwrap_or_else(cores);
     let directory = args.dir.as_deref();
-    if args.seed.is_some() && args.name != SampleName::Ledger {
-        return Err(Failure::Usage("--seed is of `sapwood sample ledger`".to_owned()));
-    }
     match (args.name, directory) {
         (SampleName::Flights, None) => flights::run(threads, ui),
         (SampleName::Flights, Some(_)) => Err(Failure::Usage(
-            "the flights are in ordered tables, which live in memory alone: --dir is of `sapwood sample counters` \
-             and `ledger`"
+            "the flights are in ordered tables, which live in memory alone: --dir is of `sapwood sample counters`"
                 .to_owned(),
         )),
         (SampleName::Counters, directory) => counters::run(threads, directory, ui),
         (SampleName::Airports, None) => airports::run(threads, ui),
         (SampleName::Airports, Some(_)) => Err(Failure::Usage(
-            "the airports are asked about in memory: --dir is of `sapwood sample counters` and \
-             `ledger`"
+            "the airports are asked about in memory: --dir is of `sapwood sample counters`"
                 .to_owned(),
         )),
         (SampleName::Delays, None) => delays::run(threads, ui),
         (SampleName::Delays, Some(_)) => Err(Failure::Usage(
-            "the delays are rolled up in memory: --dir is of `sapwood sample counters` and `ledger`"
-                .to_owned(),
+            "the delays are rolled up in memory: --dir is of `sapwood sample counters`".to_owned(),
         )),
-        (SampleName::Ledger, _) if args.threads.is_some() => Err(Failure::Usage(
-            "the flights are booked in their order, by one thread: leave --threads out".to_owned(),
-        )),
-        (SampleName::Ledger, directory) => ledger::run(args.seed, directory, ui),
     }
 }

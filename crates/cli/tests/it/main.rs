@@ -20,7 +20,6 @@ mod ingest;
 mod inspect;
 mod keyed_loads;
 mod kills;
-mod ledger;
 mod query;
 mod sample;
 mod serve;
