@@ -65,7 +65,6 @@ Examples:
   sapwood sample flights                 all questions, for people
   sapwood sample flights --threads 4     delay totals by four threads
   sapwood sample flights --json          one JSON object an answer
-  sapwood sample counters                counted by a process that is killed, and counted on
   sapwood sample delays                  rolled up as they come in, with charts of their delays
   sapwood sample airports                figures of flights by every way to reach them, explained")]
     Sample(Sample),
@@ -421,10 +420,6 @@ folder, or where SAPWOOD_HISTORY says; commands with passwords are not. On a ter
 alone is this shell.")]
     Shell(Shell),
 
-    /// Count the bundled flights until killed; a part of `sapwood sample counters`
-    #[command(hide = true)]
-    CountFlights(CountFlights),
-
     /// Print completions for a shell
     #[command(after_help = "\
 Examples:
@@ -446,15 +441,9 @@ pub(crate) struct Sample {
     /// Which data
     pub(crate) name: SampleName,
 
-    /// Threads that add up delays, beside one that reads meanwhile, or that count, or that answer
-    /// [default: one a core]
+    /// Threads that add up delays, beside one that reads meanwhile, or that answer [default: one a core]
     #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
-
-    /// Where the counters are kept: a directory that is empty or not there yet [default: a temporary
-    /// one]
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -506,24 +495,10 @@ pub(crate) enum Form {
     Markdown,
 }
 
-/// The arguments of the process that `sapwood sample counters` kills.
-#[derive(Debug, clap::Args)]
-pub(crate) struct CountFlights {
-    /// Where the counters are kept
-    #[arg(long)]
-    pub(crate) dir: PathBuf,
-
-    /// Threads that count
-    #[arg(long)]
-    pub(crate) threads: u16,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SampleName {
     /// The 336,776 flights that left New York City in 2013, in ordered tables
     Flights,
-    /// The same as events, counted into a hash table larger than its memory, that survives a kill
-    Counters,
     /// The same as records in both engines, and figures of them by every way to reach them
     Airports,
     /// The same, rolled up as they come in, by hour, carrier, origin and destination

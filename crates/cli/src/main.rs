@@ -62,7 +62,6 @@ fn main() -> ExitCode {
     let ui = Ui::new(answers, notices);
     let outcome = match &args.command {
         Command::Sample(sample) => samples::run(sample, &ui),
-        Command::CountFlights(args) => samples::counters::count_until_killed(args, &ui),
         Command::Load(load) => load::run(load, &ui),
         Command::Get(get) => get::run(get, &ui),
         Command::Ingest(args) => ingest::run(args, &ui),

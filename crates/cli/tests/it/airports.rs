@@ -161,9 +161,3 @@ fn people_see_each_way_with_its_estimate_and_its_time() {
     assert!(stderr.contains("every figure was compared"), "{stderr}");
 }
 
-#[test]
-fn a_directory_is_not_needed() {
-    let refused = sapwood(&["sample", "airports", "--dir", "x"]).assert().code(2);
-    let stderr = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
-    assert!(stderr.contains("--dir is of `sapwood sample counters`"), "{stderr}");
-}

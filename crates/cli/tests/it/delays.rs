@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::{flight_rows, sapwood, stdout_of};
+use crate::{flight_rows, stdout_of};
 
 #[test]
 fn every_question_is_answered_and_its_figures_are_those_of_the_rows() {
@@ -45,5 +45,4 @@ fn every_question_is_answered_and_its_figures_are_those_of_the_rows() {
 fn people_see_a_chart() {
     let out = stdout_of(&["sample", "delays", "-q"]);
     assert!(out.contains("████") && out.contains("2013-07-01"), "{out}");
-    sapwood(&["sample", "delays", "--dir", "x"]).assert().code(2);
 }

@@ -7,7 +7,6 @@ mod bad_input;
 mod bench;
 mod beside;
 mod checkpoints;
-mod counters;
 mod delays;
 mod entries;
 mod examples;

@@ -154,7 +154,7 @@ fn a_standard_error_that_cannot_be_written_changes_nothing() {
         (&["get", "x.jsonl", "--key", "id", "77777"], 1),
         (&["load", "none.csv", "--key", "id"], 1),
         (&["load"], 2),
-        (&["sample", "flights", "--dir", "x"], 2),
+        (&["sample", "trains"], 2),
         (&["man", "pages"], 0),
     ] {
         let full =
