@@ -65,8 +65,7 @@ Examples:
   sapwood sample flights                 all questions, for people
   sapwood sample flights --threads 4     delay totals by four threads
   sapwood sample flights --json          one JSON object an answer
-  sapwood sample delays                  rolled up as they come in, with charts of their delays
-  sapwood sample airports                figures of flights by every way to reach them, explained")]
+  sapwood sample delays                  rolled up as they come in, with charts of their delays")]
     Sample(Sample),
 
     /// Load a file into a table and say how that went
@@ -499,8 +498,6 @@ pub(crate) enum Form {
 pub(crate) enum SampleName {
     /// The 336,776 flights that left New York City in 2013, in ordered tables
     Flights,
-    /// The same as records in both engines, and figures of them by every way to reach them
-    Airports,
     /// The same, rolled up as they come in, by hour, carrier, origin and destination
     Delays,
 }

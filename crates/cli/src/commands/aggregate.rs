@@ -35,7 +35,6 @@ use crate::terminal::stderr;
 use crate::terminal::ui::{Answers, Ui};
 
 use explained::Explained;
-pub(crate) use explained::plan_as_json;
 use fields::{Fields, Mixed};
 use request::Request;
 

@@ -1,7 +1,6 @@
 //! The integration tests of the command line, one binary. They run the built `sapwood`.
 
 mod aggregate;
-mod airports;
 mod backups;
 mod bad_input;
 mod bench;

@@ -34,18 +34,16 @@ impl Server {
             .expect("it runs");
         let mut log = BufReader::new(process.stderr.take().expect("piped"));
         let mut logged = String::new();
-        let address = loop {
-            let mut line = String::new();
-            assert!(log.read_line(&mut line).expect("a log") > 0, "it ended: {logged}");
-            logged += &line;
-            let address = line.split_whitespace().find_map(|word| word.strip_prefix("address="));
-            if let Some(address) = address.filter(|_| line.contains("ready to accept")) {
-                break address.to_owned();
-            }
-        };
-        let stream = TcpStream::connect(address).expect("a connection");
+        let line = wait_for(&mut log, &mut logged, "ready to accept");
+        let address = line.split_whitespace().find_map(|word| word.strip_prefix("address="));
+        let stream = TcpStream::connect(address.expect("an address")).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("an option");
         Server { process, log, logged, stream }
+    }
+
+    /// Waits for a line of its log.
+    fn wait_for(&mut self, what: &str) {
+        wait_for(&mut self.log, &mut self.logged, what);
     }
 
     /// Sends requests, each with one line of reply, and answers the lines.
@@ -67,6 +65,18 @@ impl Server {
         self.log.read_to_string(&mut self.logged).expect("a log");
         assert!(self.process.wait().expect("it ends").success(), "{}", self.logged);
         std::mem::take(&mut self.logged)
+    }
+}
+
+/// Reads a log up to a line, and answers it.
+fn wait_for(log: &mut BufReader<ChildStderr>, logged: &mut String, what: &str) -> String {
+    loop {
+        let mut line = String::new();
+        assert!(log.read_line(&mut line).expect("a log") > 0, "it ended: {logged}");
+        logged.push_str(&line);
+        if line.contains(what) {
+            return line;
+        }
     }
 }
 
@@ -130,6 +140,20 @@ fn a_server_answers_while_its_sample_loads() {
     let mut server = Server::start(&["--sample", "flights"], &[]);
     let replies = server.lines(&["PING".to_owned(), "SET k v".to_owned()]);
     assert_eq!(replies, ["+PONG", "+OK"]);
+    server.wait_for("the sample is loaded");
+    // A header of columns, and a row.
+    let request = "SW.AGGREGATE flights SELECT 'count,sum(dep_delay)'\r\n";
+    server.stream.write_all(request.as_bytes()).expect("it is sent");
+    let (header, rows) = crate::flight_rows();
+    let delay = header.iter().position(|column| column == "dep_delay").expect("a column");
+    let minutes: i64 = rows.iter().filter_map(|row| row[delay].parse::<i64>().ok()).sum();
+    let mut replies = BufReader::new(server.stream.try_clone().expect("the same stream")).lines();
+    for figure in [rows.len() as i64, minutes] {
+        let is_figure = |line: &str| line.trim_start_matches(':') == figure.to_string();
+        let found =
+            replies.by_ref().map(|line| line.expect("a reply")).any(|line| is_figure(&line));
+        assert!(found, "no {figure}");
+    }
     server.end();
 }
 

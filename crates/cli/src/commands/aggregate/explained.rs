@@ -63,7 +63,7 @@ impl Explained<'_> {
 }
 
 /// The plan, and what was measured of it, under their names.
-pub(crate) fn plan_as_json(plan: &Plan) -> Value {
+fn plan_as_json(plan: &Plan) -> Value {
     let candidates = plan.candidates.iter().map(|candidate| {
         json!({
             "executor": candidate.executor.to_string(),

@@ -1,4 +1,4 @@
-//! A flight as an entry: a key that sorts by time, and a record of fixed width.
+//! The flights of `sapwood serve --sample flights`: an ordered table whose fields have names.
 //!
 //! The key is (month, day, scheduled departure, carrier, flight), 10 bytes that sort so: a month
 //! and a day are prefixes. The year is 2013 for all.
@@ -18,29 +18,42 @@
 //! ```
 
 use sapwood::aggregate::Layout;
-use sapwood::key;
+use sapwood::{Db, OrderedTableOptions, key};
 
-use crate::samples::flight::Flight;
+use crate::terminal::exit::{Failure, Outcome};
 
-pub(super) const VALUE_BYTES: usize = 28;
+use super::flight::Flight;
+use super::unpack;
+
+const VALUE_BYTES: usize = 28;
 
 const NA: i16 = i16::MIN;
 
-/// A key and its value.
-pub(super) type Record = (Vec<u8>, [u8; VALUE_BYTES]);
-
-/// Those of all flights.
-pub(super) fn all(rows: &[Flight]) -> Vec<Record> {
-    let record = |flight| {
-        let mut key = Vec::new();
-        encode_key(flight, &mut key);
-        (key, encode(flight))
+/// Loads the flights into an ordered table `flights` in memory; ends early when it is asked to.
+/// Answers how many were loaded.
+pub(crate) fn load_flights(db: &Db, is_stopped: &dyn Fn() -> bool) -> Outcome<u64> {
+    let damaged = |what: &dyn std::fmt::Display| {
+        Failure::Failed(format!("the bundled flights are damaged ({what}); build sapwood again"))
     };
-    rows.iter().map(record).collect()
+    let options = OrderedTableOptions::default().volatile().fields(layout());
+    let table = db.open_or_create_ordered_table("flights", options)?;
+    let mut reader = unpack::reader().map_err(|error| damaged(&error))?;
+    let (mut row, mut key, mut loaded) = (csv::StringRecord::new(), Vec::new(), 0_u64);
+    while reader.read_record(&mut row).map_err(|error| damaged(&error))? {
+        if loaded.is_multiple_of(1024) && is_stopped() {
+            break;
+        }
+        let flight = Flight::parse(&row).map_err(|column| damaged(&format!("column {column}")))?;
+        key.clear();
+        encode_key(&flight, &mut key);
+        table.put(&key, encode(&flight))?;
+        loaded += 1;
+    }
+    Ok(loaded)
 }
 
-/// The same for queries.
-pub(super) fn layout() -> Layout {
+/// The fields of an entry, for queries.
+fn layout() -> Layout {
     "key(month:u8, day:u8, scheduled:u16, carrier:str, number:u16), dep_delay:i16le@0?-32768, \
      arr_delay:i16le@2?-32768, air_time:i16le@4?-32768, distance:i16le@6?-32768, origin:text3@8, \
      dest:text3@11, plane:text6@14?\"\", budget:i32le@20, hour:u8@24"
@@ -48,22 +61,12 @@ pub(super) fn layout() -> Layout {
         .expect("a layout that a test reads with")
 }
 
-pub(super) fn encode_key(flight: &Flight, out: &mut Vec<u8>) {
+fn encode_key(flight: &Flight, out: &mut Vec<u8>) {
     let id = &flight.id;
     key::encode_into(&(id.month, id.day, id.scheduled, id.carrier.as_str(), id.number), out);
 }
 
-/// The prefix of the keys of a month.
-pub(super) fn month(month: u8) -> Vec<u8> {
-    key::encode(&month)
-}
-
-/// The prefix of the keys of a day.
-pub(super) fn day(month: u8, day: u8) -> Vec<u8> {
-    key::encode(&(month, day))
-}
-
-pub(super) fn encode(flight: &Flight) -> [u8; VALUE_BYTES] {
+fn encode(flight: &Flight) -> [u8; VALUE_BYTES] {
     let details = &flight.details;
     let mut out = [0; VALUE_BYTES];
     let numbers = [details.dep_delay, details.arr_delay, details.air_time, details.distance];
@@ -73,18 +76,8 @@ pub(super) fn encode(flight: &Flight) -> [u8; VALUE_BYTES] {
     out[8..11].copy_from_slice(&details.origin.0);
     out[11..14].copy_from_slice(&details.dest.0);
     out[14..20].copy_from_slice(&details.tailnum.0);
-    out[24] = hour(flight);
+    out[24] = (flight.id.scheduled / 100) as u8;
     out
-}
-
-/// The field that a record has got since it was loaded.
-pub(super) fn budget(value: &[u8]) -> Option<i32> {
-    value.get(20..)?.first_chunk().copied().map(i32::from_le_bytes)
-}
-
-/// Of the scheduled departure, local.
-pub(super) fn hour(flight: &Flight) -> u8 {
-    (flight.id.scheduled / 100) as u8
 }
 
 #[cfg(test)]
@@ -93,7 +86,6 @@ mod tests {
 
     use super::*;
     use crate::samples::flight::COLUMNS;
-    use crate::samples::unpack;
 
     /// Every field of the layout reads what the row has, or is missing where it is NA.
     #[test]
