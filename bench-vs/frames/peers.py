@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""DuckDB and DataFusion under the workloads of `sapwood bench rollup`.
+"""DuckDB and DataFusion under the workloads of `sapwood-bench rollup`.
 
 Takes a command a line on standard input, a JSON object, and answers with a JSON object a line, so that the
 bench interleaves these runs with its own:

@@ -1,5 +1,5 @@
 /*
- * The trees among libpmemobj's examples, under the workloads of `sapwood bench trees`.
+ * The trees among libpmemobj's examples, under the workloads of `sapwood-bench trees`.
  *
  *     pmdk-trees btree|ctree|rbtree POOL BYTES
  *

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""DuckDB, SQLite and polars under the library's workloads of `sapwood bench sql`.
+"""DuckDB, SQLite and polars under the library's workloads of `sapwood-bench sql`.
 
 Takes a command a line on standard input, a JSON object, and answers with a JSON object a line, so that the
 bench interleaves these runs with its own:

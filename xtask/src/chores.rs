@@ -65,11 +65,6 @@ pub(crate) fn lint() -> Steps {
     Ok(vec![
         Step::new("format", "cargo fmt --all --check"),
         Step::new("clippy", "cargo clippy --workspace --all-targets -- -D warnings"),
-        // As it is shipped: see the profile `dist`.
-        Step::new(
-            "clippy without peers",
-            "cargo clippy -p sapwood-cli --no-default-features -- -D warnings",
-        ),
     ])
 }
 
@@ -289,34 +284,46 @@ fn redis(script: &str, profile: &str, build: &str, args: Vec<String>) -> Steps {
     Ok(vec![Step::new("sapwood", build), Step::new(script, &run).args(args)])
 }
 
-/// What `sapwood bench` measures.
+/// The bench that is run.
 #[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum BenchEngine {
+pub(crate) enum Bench {
     /// The ordered engine
     Ordered,
     /// The hash engine
     Hash,
     /// Aggregation over both
     Aggregate,
+    /// Roll-ups of streams
+    Rollup,
+    /// Statements of SQL
+    Sql,
     /// The server, beside Redis
     Server,
     /// The transactional trees
     Trees,
-    /// What it costs that tables last
+    /// The cost of durable tables
     Durability,
 }
 
-pub(crate) fn bench(engine: BenchEngine, args: Vec<String>) -> Steps {
-    let engine = match engine {
-        BenchEngine::Ordered => "ordered",
-        BenchEngine::Hash => "hash",
-        BenchEngine::Aggregate => "aggregate",
-        BenchEngine::Server => "server",
-        BenchEngine::Trees => "trees",
-        BenchEngine::Durability => "durability",
+pub(crate) fn bench(bench: Bench, args: Vec<String>) -> Steps {
+    let bench = match bench {
+        Bench::Ordered => "ordered",
+        Bench::Hash => "hash",
+        Bench::Aggregate => "aggregate",
+        Bench::Rollup => "rollup",
+        Bench::Sql => "sql",
+        Bench::Server => "server",
+        Bench::Trees => "trees",
+        Bench::Durability => "durability",
     };
-    let bench = format!("cargo run --release -p sapwood-cli -- bench {engine} --full");
-    Ok(vec![Step::new(format!("bench {engine}"), &bench).args(args)])
+    // Two of them measure processes of the program itself.
+    let program = "cargo build --profile dist -p sapwood-cli";
+    let run = format!("cargo run --profile dist -p sapwood-bench -- {bench} --full");
+    let run = Step::new(format!("bench {bench}"), &run).args(args);
+    Ok(match bench {
+        "sql" | "server" => vec![Step::new("sapwood", program), run],
+        _ => vec![run],
+    })
 }
 
 /// The budgets of optimised code; those of tests are held by a test.

@@ -89,11 +89,11 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// `sapwood bench` of an engine at full size; more arguments go to the bench
+    /// A bench of `sapwood-bench` at full size; more arguments go to it
     Bench {
-        /// The engine
+        /// The bench
         #[arg(value_enum, default_value = "ordered")]
-        engine: chores::BenchEngine,
+        bench: chores::Bench,
         /// For example: --json
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
@@ -137,7 +137,7 @@ fn main() -> ExitCode {
         Chore::Duckdb { args } => chores::duckdb(root, args),
         Chore::Clients { args } => chores::clients(args),
         Chore::RedisSuite { args } => chores::redis_suite(args),
-        Chore::Bench { engine, args } => chores::bench(engine, args),
+        Chore::Bench { bench, args } => chores::bench(bench, args),
         Chore::Instructions => chores::instructions(),
         Chore::Layout { bless } => chores::layout(bless),
         Chore::Deny => chores::deny(),

@@ -1,6 +1,6 @@
 //! Puts to tables that last beside embedded stores, measured.
 //!
-//! The workloads, their checks and their report are those of `sapwood bench durability`; this program
+//! The workloads, their checks and their report are those of `sapwood-bench durability`; this program
 //! adds engines that are too heavy to build for a test.
 //!
 //! *Useful for* what single puts cost at equal durability, in memory that holds all entries. *Not useful

@@ -1,6 +1,6 @@
 //! FASTER beside Sapwood, measured.
 //!
-//! The workloads, their checks and their report are those of `sapwood bench hash`; this program adds
+//! The workloads, their checks and their report are those of `sapwood-bench hash`; this program adds
 //! FASTER, which takes a C++ compiler.
 //!
 //! *Useful for* the targets against FASTER, in memory and larger than memory. *Not useful for* FASTER's

@@ -1,6 +1,6 @@
 //! Disk engines whose data is larger than their memory, measured.
 //!
-//! The workload, its checks and its report are those of `sapwood bench hash --part spill`; this
+//! The workload, its checks and its report are those of `sapwood-bench hash --part spill`; this
 //! program adds engines that are too heavy to build for a test.
 //!
 //! *Useful for* single-key operations on data that outgrows memory. *Not useful for* scans,

@@ -1,6 +1,6 @@
 //! Transactional trees beside embedded stores, measured.
 //!
-//! The workloads, their checks and their report are those of `sapwood bench trees`; this program
+//! The workloads, their checks and their report are those of `sapwood-bench trees`; this program
 //! adds engines that are too heavy to build for a test.
 //!
 //! *Useful for* small entries that fit into memory, at equal durability. *Not useful for* data

@@ -36,6 +36,7 @@ use std::time::Duration;
 
 use crate::Error;
 use crate::command::{check_engines, thread_counts};
+use crate::list::Names;
 use crate::sheet::SheetFlags;
 use contenders::{TableKind, WAYS};
 use workload::Pick;
@@ -50,7 +51,7 @@ const LISTED_OBJECTS_MAX: u32 = 10_000_000;
 /// beside a hash table they would not fit.
 const ORDERED_OBJECTS_MAX: u32 = 50_000_000;
 
-/// Flags of `sapwood bench aggregate`.
+/// Flags of `sapwood-bench aggregate`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// Objects of the tables, one size after the other [default:
@@ -191,13 +192,9 @@ impl Plan {
     }
 }
 
-/// Measures and prints to standard output; progress goes to standard error.
-///
-/// # Errors
-///
-/// As of [`run_to`].
-pub fn run(args: &Args) -> Result<(), Error> {
-    run_to(args, &mut std::io::stdout().lock())
+/// The names of workloads and engines.
+pub(crate) fn names() -> Names {
+    Names::new(Pick::ALL.map(Pick::name), WAYS.iter().map(|way| way.name).chain(baseline::NAMES))
 }
 
 /// Measures and prints to `out`; progress goes to standard error.

@@ -8,7 +8,7 @@ use crate::Error;
 pub(crate) fn command() -> String {
     let mut words = std::env::args();
     let program = PathBuf::from(words.next().unwrap_or_default());
-    let program = program.file_name().map_or("sapwood".into(), |name| name.to_string_lossy());
+    let program = program.file_name().map_or("sapwood-bench".into(), |name| name.to_string_lossy());
     let quoted = words.map(|word| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_=,./:".contains(c);
         if word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }

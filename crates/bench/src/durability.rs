@@ -31,7 +31,6 @@ mod levels;
 mod log_bytes;
 mod measure;
 mod ours;
-#[cfg(feature = "peers")]
 mod peers;
 mod recovery;
 mod redis;
@@ -50,6 +49,7 @@ pub use workload::{Data, Level};
 
 use crate::Error;
 use crate::command::check_engines;
+use crate::list::Names;
 use crate::sheet::SheetFlags;
 
 /// The numbers of entries at which targets of recovery and of checkpoints are judged.
@@ -58,7 +58,7 @@ const TARGET_CHECKPOINTED: u32 = 1_000_000;
 /// The same of levels: the shortest run.
 const TARGET_SECONDS: f64 = 0.5;
 
-/// Flags of `sapwood bench durability`.
+/// Flags of `sapwood-bench durability`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// What to measure [default: all]
@@ -206,18 +206,16 @@ impl Plan {
 /// The engines of this workspace: ours, then peers.
 pub fn engines() -> Vec<Engine> {
     let ours = ours::ENGINES.iter().copied();
-    #[cfg(feature = "peers")]
     let ours = ours.chain(peers::ENGINES);
     ours.collect()
 }
 
-/// Measures and prints to standard output; progress goes to standard error.
-///
-/// # Errors
-///
-/// As of [`run_with`].
-pub fn run(args: &Args) -> Result<(), Error> {
-    run_to(args, &mut std::io::stdout().lock())
+/// The names of workloads and engines.
+pub(crate) fn names() -> Names {
+    Names::new(
+        Level::ALL.map(Level::name),
+        engines().iter().map(|engine| engine.name).chain([redis::NAME, floor::NAME]),
+    )
 }
 
 /// Measures and prints to `out`; progress goes to standard error.

@@ -40,6 +40,7 @@ pub use spill::SpillFlags;
 
 use crate::Error;
 use crate::command::check_engines;
+use crate::list::Names;
 use flags::Rounds;
 use peer::Peer;
 use spill::Engine;
@@ -50,7 +51,7 @@ const TARGET_KEYS: u32 = 50_000_000;
 /// Most bytes that all stores together may take.
 const BYTES_MAX: u64 = 15 << 30;
 
-/// Flags of `sapwood bench hash`.
+/// Flags of `sapwood-bench hash`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// Keys loaded [default: 2500000]
@@ -130,13 +131,13 @@ impl Args {
     }
 }
 
-/// Measures and prints to standard output; progress goes to standard error.
-///
-/// # Errors
-///
-/// As of [`run_to`].
-pub fn run(args: &Args) -> Result<(), Error> {
-    run_to(args, &mut std::io::stdout().lock())
+/// The names of workloads and engines.
+pub(crate) fn names() -> Names {
+    let engines = contenders::names(&[]).chain(spill::our_engines().map(|engine| engine.name));
+    let mut engines: Vec<&str> = engines.collect();
+    let mut seen = std::collections::HashSet::new();
+    engines.retain(|name| seen.insert(*name));
+    Names::new(Mix::ALL.map(Mix::name), engines)
 }
 
 /// Measures and prints to `out`; progress goes to standard error.

@@ -34,6 +34,7 @@ mod consume;
 mod figures;
 mod folder;
 mod jvm;
+mod list;
 mod machine;
 mod pages;
 mod process;
@@ -44,6 +45,8 @@ mod resident;
 mod rounds;
 mod sheet;
 mod tally;
+
+pub use list::list;
 
 /// The error of a bench that cannot run: a sentence that says what to do next.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;

@@ -19,7 +19,6 @@
 //! | `report` | figures, printed |
 //! | `targets` | the targets, and whether a run reached them |
 
-#[cfg(feature = "peers")]
 mod arena;
 mod baseline;
 mod contenders;
@@ -44,6 +43,7 @@ pub use space::KeyShape;
 
 use crate::Error;
 use crate::command::{check_engines, thread_counts};
+use crate::list::Names;
 use crate::sheet::SheetFlags;
 use space::{Data, Space};
 use workload::Workload;
@@ -53,7 +53,7 @@ const TARGET_ENTRIES: usize = 1_000_000;
 /// Least time of a run where targets are judged: shorter ones tell of the machine's other work.
 const LEAST_MS_FULL: u64 = 500;
 
-/// Flags of `sapwood bench ordered`.
+/// Flags of `sapwood-bench ordered`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// Entries loaded: half of the range that keys are drawn from [default: 200000]
@@ -239,13 +239,9 @@ fn workload_named(name: &str) -> Result<Workload, Error> {
     })
 }
 
-/// Measures and prints to standard output; progress goes to standard error.
-///
-/// # Errors
-///
-/// As of [`run_to`].
-pub fn run(args: &Args) -> Result<(), Error> {
-    run_to(args, &mut std::io::stdout().lock())
+/// The names of workloads and engines.
+pub(crate) fn names() -> Names {
+    Names::new(Workload::TIMED.map(Workload::name), measure::engine_names())
 }
 
 /// Measures and prints to `out`; progress goes to standard error.

@@ -8,8 +8,6 @@
 
 use std::path::{Path, PathBuf};
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde::Deserialize;
 
 use crate::Error;
@@ -38,16 +36,13 @@ const TITLE_HEIGHT: i32 = 40;
 const HEAD_LINE: i32 = 16;
 const LETTERS_MAX: usize = 150;
 
-/// The library takes sizes with the space between lines, of which letters are this part.
-const FONT_UNIT: f64 = 1.24;
-
 /// A page of its own colour: it reads the same on light and on dark surroundings.
-const PAPER: RGBColor = RGBColor(255, 255, 255);
-const INK: RGBColor = RGBColor(36, 41, 47);
-const FAINT_INK: RGBColor = RGBColor(87, 96, 106);
-const OURS: RGBColor = RGBColor(31, 136, 61);
-const PEERS: RGBColor = RGBColor(140, 149, 159);
-const FLOORS: RGBColor = RGBColor(212, 217, 222);
+const PAPER: &str = "#ffffff";
+const INK: &str = "#24292f";
+const FAINT_INK: &str = "#57606a";
+const OURS: &str = "#1f883d";
+const PEERS: &str = "#8c959f";
+const FLOORS: &str = "#d4d9de";
 
 /// A figure as benches write it with `--json`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -78,7 +73,7 @@ impl Figure {
                 == (&other.workload, other.threads, &other.unit)
     }
 
-    fn colour(&self) -> RGBColor {
+    fn colour(&self) -> &'static str {
         match &self.engine {
             ours if is_ours(ours) => OURS,
             floor if floor.starts_with("floor") => FLOORS,
@@ -92,7 +87,7 @@ fn figures(lines: &str) -> Result<Vec<Figure>, Error> {
     let mut figures = Vec::new();
     for (at, line) in lines.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let figure: Figure = serde_json::from_str(line).map_err(|error| {
-            format!("line {} is no figure of a bench (`sapwood bench ... --json`): {error}", at + 1)
+            format!("line {} is no figure of a bench (`sapwood-bench ... --json`): {error}", at + 1)
         })?;
         if figure.unit != "ns" {
             figures.push(figure);
@@ -132,32 +127,26 @@ fn draw(figures: &[Figure], title: &str, command: Option<&str>) -> Result<String
     let page_head = TITLE_HEIGHT + HEAD_LINE * head.len() as i32 + 8;
     let height = page_head + groups.iter().map(|group| rows_of(group)).sum::<i32>() + MARGIN;
 
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, (WIDTH as u32, height as u32));
-        let page = Page { area: area.into_drawing_area() };
-        page.area.fill(&PAPER)?;
-        page.text(title, (MARGIN, 24), 20.0, INK, HPos::Left)?;
-        for (at, line) in head.iter().enumerate() {
-            let middle = TITLE_HEIGHT + HEAD_LINE * at as i32 + 8;
-            page.text(line, (MARGIN, middle), 13.0, FAINT_INK, HPos::Left)?;
-        }
-        let mut top = page_head;
-        for group in &groups {
-            let (bench, entries, data) = group[0][0].group();
-            let head = format!("{bench}: {} entries, {data}", with_commas(entries));
-            page.text(&head, (MARGIN, top + 14), 16.0, INK, HPos::Left)?;
-            top += GROUP_HEAD;
-            for row in group.chunks(COLUMNS as usize) {
-                for (column, panel) in row.iter().enumerate() {
-                    page.panel(panel, MARGIN + column as i32 * COLUMN, top)?;
-                }
-                top += height_of_row(row);
-            }
-        }
-        page.area.present()?;
+    let mut page = Page::new(height);
+    page.text(title, (MARGIN, 24), 20, INK, Anchor::Start);
+    for (at, line) in head.iter().enumerate() {
+        let middle = TITLE_HEIGHT + HEAD_LINE * at as i32 + 8;
+        page.text(line, (MARGIN, middle), 13, FAINT_INK, Anchor::Start);
     }
-    Ok(svg)
+    let mut top = page_head;
+    for group in &groups {
+        let (bench, entries, data) = group[0][0].group();
+        let head = format!("{bench}: {} entries, {data}", with_commas(entries));
+        page.text(&head, (MARGIN, top + 14), 16, INK, Anchor::Start);
+        top += GROUP_HEAD;
+        for row in group.chunks(COLUMNS as usize) {
+            for (column, panel) in row.iter().enumerate() {
+                page.panel(panel, MARGIN + column as i32 * COLUMN, top);
+            }
+            top += height_of_row(row);
+        }
+    }
+    Ok(page.svg + "</svg>\n")
 }
 
 /// The lines below the title: the machine, what bars and lines are, and the command.
@@ -188,22 +177,38 @@ fn height_of_row(panels: &[Vec<&Figure>]) -> i32 {
     PANEL_HEAD + LINE * bars as i32 + PANEL_FOOT
 }
 
-struct Page<'a> {
-    area: DrawingArea<SVGBackend<'a>, plotters::coord::Shift>,
+/// The end of a text that stands at its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Anchor {
+    Start,
+    End,
 }
 
-impl Page<'_> {
+/// An SVG under construction.
+struct Page {
+    svg: String,
+}
+
+impl Page {
+    /// Blank paper of a height.
+    fn new(height: i32) -> Page {
+        let head = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
+             viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\">\n"
+        );
+        let mut page = Page { svg: head };
+        page.rectangle((0, 0), (WIDTH, height), PAPER);
+        page
+    }
+
     /// The figures of one workload on so many threads.
-    fn panel(&self, figures: &[&Figure], left: i32, top: i32) -> Result<(), Error> {
+    fn panel(&mut self, figures: &[&Figure], left: i32, top: i32) {
         let of = figures[0];
         let threads = if of.threads == 1 { "thread" } else { "threads" };
-        let better = if of.unit.ends_with("/s") && !of.unit.contains("bytes") {
-            ""
-        } else {
-            ", less is better"
-        };
+        let is_rate = of.unit.ends_with("/s") && !of.unit.contains("bytes");
+        let better = if is_rate { "" } else { ", less is better" };
         let head = format!("{}, {} {threads}, {}{better}", of.workload, of.threads, of.unit);
-        self.text(&head, (left, top + 8), 13.0, INK, HPos::Left)?;
+        self.text(&head, (left, top + 8), 13, INK, Anchor::Start);
         let greatest = figures.iter().map(|figure| figure.max).fold(0.0, f64::max);
         let axis = left + NAMES;
         let at = |figure: f64| {
@@ -212,39 +217,42 @@ impl Page<'_> {
         };
         for (place, figure) in figures.iter().enumerate() {
             let middle = top + PANEL_HEAD + LINE * place as i32 + BAR / 2;
-            self.text(&figure.engine, (axis - 6, middle), 12.0, INK, HPos::Right)?;
-            let bar = [(axis, middle - BAR / 2), (at(figure.median), middle + BAR / 2)];
-            self.area.draw(&Rectangle::new(bar, figure.colour().filled()))?;
+            self.text(&figure.engine, (axis - 6, middle), 12, INK, Anchor::End);
+            let size = (at(figure.median) - axis, BAR);
+            self.rectangle((axis, middle - BAR / 2), size, figure.colour());
             if figure.min < figure.max {
                 let (from, to) = (at(figure.min), at(figure.max));
-                self.line((from, middle), (to, middle))?;
-                self.line((from, middle - 3), (from, middle + 3))?;
-                self.line((to, middle - 3), (to, middle + 3))?;
+                self.line((from, middle), (to, middle));
+                self.line((from, middle - 3), (from, middle + 3));
+                self.line((to, middle - 3), (to, middle + 3));
             }
             let number = (axis + BARS + 6, middle);
-            self.text(&short(figure.median), number, 12.0, INK, HPos::Left)?;
+            self.text(&short(figure.median), number, 12, INK, Anchor::Start);
         }
-        self.line(
-            (axis, top + PANEL_HEAD - 4),
-            (axis, top + PANEL_HEAD + LINE * figures.len() as i32),
-        )
+        let bottom = top + PANEL_HEAD + LINE * figures.len() as i32;
+        self.line((axis, top + PANEL_HEAD - 4), (axis, bottom));
     }
 
-    fn text(
-        &self,
-        text: &str,
-        at: (i32, i32),
-        size: f64,
-        colour: RGBColor,
-        from: HPos,
-    ) -> Result<(), Error> {
-        let style = ("sans-serif", size * FONT_UNIT).into_font().color(&colour);
-        let style = style.pos(Pos::new(from, VPos::Center));
-        Ok(self.area.draw(&Text::new(text.to_owned(), at, style))?)
+    fn text(&mut self, text: &str, (x, y): (i32, i32), size: i32, colour: &str, anchor: Anchor) {
+        let anchor = if anchor == Anchor::End { " text-anchor=\"end\"" } else { "" };
+        let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        // Letters stand about the middle of their line.
+        let baseline = y + size * 7 / 20;
+        self.svg += &format!(
+            "<text x=\"{x}\" y=\"{baseline}\" font-size=\"{size}\" fill=\"{colour}\"{anchor}>{text}</text>\n"
+        );
     }
 
-    fn line(&self, from: (i32, i32), to: (i32, i32)) -> Result<(), Error> {
-        Ok(self.area.draw(&PathElement::new(vec![from, to], INK.stroke_width(1)))?)
+    fn rectangle(&mut self, (x, y): (i32, i32), (width, height): (i32, i32), colour: &str) {
+        self.svg += &format!(
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{colour}\"/>\n"
+        );
+    }
+
+    fn line(&mut self, (x, y): (i32, i32), (to_x, to_y): (i32, i32)) {
+        self.svg += &format!(
+            "<line x1=\"{x}\" y1=\"{y}\" x2=\"{to_x}\" y2=\"{to_y}\" stroke=\"{INK}\"/>\n"
+        );
     }
 }
 
@@ -302,10 +310,10 @@ impl PlotFile {
     }
 }
 
-/// Flags of `sapwood bench plot`.
+/// Flags of `sapwood-bench plot`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// Figures of one bench or of several, as `sapwood bench ... --json` prints them
+    /// Figures of one bench or of several, as `sapwood-bench ... --json` prints them
     #[arg(required = true, value_name = "FILES")]
     figures: Vec<PathBuf>,
 

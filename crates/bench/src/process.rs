@@ -14,6 +14,12 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench-vs")).join(name)
 }
 
+/// The program `sapwood` in the folder of this one, where it was built.
+pub(crate) fn sapwood() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?.with_file_name("sapwood");
+    program.is_file().then_some(program)
+}
+
 /// A program that runs.
 pub(crate) struct Process {
     /// As messages call it.

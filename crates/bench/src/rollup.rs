@@ -39,6 +39,7 @@ pub use workload::Phase;
 
 use crate::Error;
 use crate::command::{check_engines, thread_counts};
+use crate::list::Names;
 use crate::report::tell;
 use crate::sheet::SheetFlags;
 
@@ -48,7 +49,7 @@ const TARGET_ROWS: usize = 1_000_000;
 /// A question is asked again until this has passed.
 const ASKED_AT_LEAST: Duration = Duration::from_millis(200);
 
-/// Flags of `sapwood bench rollup`.
+/// Flags of `sapwood-bench rollup`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// Rows of the synthetic stream [default: 1000000]
@@ -192,13 +193,12 @@ impl Args {
     }
 }
 
-/// Measures and prints to standard output; progress goes to standard error.
-///
-/// # Errors
-///
-/// As of [`run_to`].
-pub fn run(args: &Args) -> Result<(), Error> {
-    run_to(args, &mut std::io::stdout().lock())
+/// The names of workloads and engines.
+pub(crate) fn names() -> Names {
+    Names::new(
+        Phase::ALL.map(Phase::name),
+        [ours::OURS, engines::HASH_MAP, druid::DRUID].into_iter().chain(frames::NAMES),
+    )
 }
 
 /// Measures and prints to `out`; progress goes to standard error.

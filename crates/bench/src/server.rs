@@ -41,13 +41,14 @@ use std::time::Duration;
 
 use crate::Error;
 use crate::command::check_engines;
+use crate::list::Names;
 use crate::sheet::SheetFlags;
 use workload::Workload;
 
 /// The number of objects at which the targets of sums are judged.
 const TARGET_OBJECTS: u32 = 10_000_000;
 
-/// Flags of `sapwood bench server`.
+/// Flags of `sapwood-bench server`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// Objects that sums are taken of, and entries whose memory is measured [default: 1000000]
@@ -141,13 +142,9 @@ impl Args {
     }
 }
 
-/// Measures and prints to standard output; progress goes to standard error.
-///
-/// # Errors
-///
-/// As of [`run_to`].
-pub fn run(args: &Args) -> Result<(), Error> {
-    run_to(args, &mut std::io::stdout().lock())
+/// The names of workloads and engines.
+pub(crate) fn names() -> Names {
+    Names::new(Workload::all().map(crate::figures::Timed::name), processes::NAMES)
 }
 
 /// Measures and prints to `out`; progress goes to standard error.

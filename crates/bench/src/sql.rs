@@ -28,6 +28,8 @@ use std::time::Duration;
 
 use crate::Error;
 use crate::command::check_engines;
+use crate::list::Names;
+use crate::process;
 use crate::report::tell;
 use crate::sheet::SheetFlags;
 
@@ -38,13 +40,17 @@ pub use workload::Phase;
 const TARGET_ROWS: usize = 5_000_000;
 const FLIGHTS: usize = 336_776;
 
+/// What to do where the program is not found.
+const NO_PROGRAM: &str = "there is no program sapwood beside this one: build it in the same \
+                          profile (-p sapwood-cli), or name it with --program FILE";
+
 /// The flag that asks for the peers.
 const FLAG: &str = "--peers";
 
 /// The least time that a question is asked again and again for.
 const ASKED_AT_LEAST: Duration = Duration::from_millis(500);
 
-/// Flags of `sapwood bench sql`.
+/// Flags of `sapwood-bench sql`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// Rows that are made up [default: 5000000]
@@ -68,7 +74,7 @@ pub struct Args {
     #[arg(long)]
     peers: bool,
 
-    /// The program whose processes answer [default: this one]
+    /// The program `sapwood` whose processes answer [default: the one beside this program]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 
@@ -149,7 +155,7 @@ impl Args {
             peers: self.peers,
             program: match &self.program {
                 Some(program) => program.clone(),
-                None => std::env::current_exe()?,
+                None => process::sapwood().ok_or(NO_PROGRAM)?,
             },
             dir: self.dir.clone().unwrap_or_else(std::env::temp_dir),
             runs,
@@ -159,13 +165,9 @@ impl Args {
     }
 }
 
-/// Measures and prints to standard output; progress goes to standard error.
-///
-/// # Errors
-///
-/// As of [`run_to`].
-pub fn run(args: &Args) -> Result<(), Error> {
-    run_to(args, &mut std::io::stdout().lock())
+/// The names of workloads and engines.
+pub(crate) fn names() -> Names {
+    Names::new(Phase::ALL.map(Phase::name), systems::OURS.into_iter().chain(systems::PEERS))
 }
 
 /// Measures and prints to `out`; progress goes to standard error.

@@ -24,7 +24,6 @@
 mod floor;
 mod measure;
 mod ours;
-#[cfg(feature = "peers")]
 mod peers;
 mod pmdk;
 mod report;
@@ -40,12 +39,13 @@ pub use workload::{Order, Phase};
 
 use crate::Error;
 use crate::command::check_engines;
+use crate::list::Names;
 use crate::sheet::SheetFlags;
 
 /// The number of keys at which the targets are judged.
 const TARGET_KEYS: usize = 1_000_000;
 
-/// Flags of `sapwood bench trees`.
+/// Flags of `sapwood-bench trees`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// Keys inserted [default: 1000000]
@@ -176,18 +176,16 @@ impl Plan {
 /// The engines of this workspace: ours, then peers.
 pub fn engines() -> Vec<Engine> {
     let ours = ours::ENGINES.iter().copied();
-    #[cfg(feature = "peers")]
     let ours = ours.chain(peers::ENGINES);
     ours.collect()
 }
 
-/// Measures and prints to standard output; progress goes to standard error.
-///
-/// # Errors
-///
-/// As of [`run_with`].
-pub fn run(args: &Args) -> Result<(), Error> {
-    run_to(args, &mut std::io::stdout().lock())
+/// The names of workloads and engines.
+pub(crate) fn names() -> Names {
+    Names::new(
+        Phase::ALL.map(Phase::name),
+        engines().iter().chain(&pmdk::ENGINES).map(|engine| engine.name).chain([floor::NAME]),
+    )
 }
 
 /// Measures and prints to `out`; progress goes to standard error.

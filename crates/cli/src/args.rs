@@ -364,21 +364,6 @@ The log begins where the last checkpoint of the directory needs it: a reader tha
 finds the next change gone, and says so.")]
     Tail(Tail),
 
-    /// Measure an engine beside its peers, in one process and in turns
-    #[command(after_help = "\
-Examples:
-  sapwood bench ordered --smoke
-  sapwood bench ordered --entries 1000000 --threads 1,2 --json
-  sapwood bench hash --keys 5000000 --threads 2 --plot hash.svg
-  sapwood bench hash --keys 5000000 --engines sapwood,papaya
-  sapwood bench aggregate --objects 10000000 --threads 1
-  sapwood bench rollup --sets synthetic --granularity hour,none
-  sapwood bench rollup --frames --workloads group-by,timeseries
-  sapwood bench trees --keys 100000 --engines sapwood-btree,redb --dir /var/tmp
-  sapwood bench durability --part levels,recovery --engines sapwood-ordered,redis --dir /var/tmp
-  sapwood bench plot ordered.jsonl hash.jsonl --to figures.svg --threads 2")]
-    Bench(Bench),
-
     /// Serve tables to Redis clients, until it is told to stop
     #[command(after_help = "\
 Examples:
@@ -500,34 +485,6 @@ pub(crate) enum SampleName {
     Flights,
     /// The same, rolled up as they come in, by hour, carrier, origin and destination
     Delays,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Bench {
-    #[command(subcommand)]
-    pub(crate) engine: BenchEngine,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum BenchEngine {
-    /// The ordered engine beside other ordered maps
-    Ordered(sapwood_bench::ordered::Args),
-    /// The hash log beside other concurrent hash maps, in memory and beyond it
-    Hash(sapwood_bench::hash::Args),
-    /// Figures of many objects: every executor, the planner, and a plain loop over the same bytes
-    Aggregate(sapwood_bench::aggregate::Args),
-    /// The server beside Redis, over loopback: requests, memory, and sums over the wire
-    Server(sapwood_bench::server::Args),
-    /// Roll-ups of a stream of rows beside a hash map: rows a second, bytes of a fact, questions
-    Rollup(sapwood_bench::rollup::Args),
-    /// Statements over a file and over tables, beside DuckDB, SQLite and polars
-    Sql(sapwood_bench::sql::Args),
-    /// The transactional trees beside embedded stores, at equal durability
-    Trees(sapwood_bench::trees::Args),
-    /// What it costs that ordered and hash tables last, and how long opening them takes, beside Redis
-    Durability(sapwood_bench::durability::Args),
-    /// Draw figures that these printed with --json
-    Plot(sapwood_bench::plot::Args),
 }
 
 #[derive(Debug, clap::Args)]

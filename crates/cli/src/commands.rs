@@ -19,14 +19,12 @@
 //! | `repair` | what can be read of a damaged directory |
 //! | `export`, `import` | a table into a file of another program's format, and back |
 //! | `tail` | changes of tables, as the log has them |
-//! | `bench` | the workloads of `sapwood_bench` |
 //! | `serve` | a server for the Redis protocol |
 //! | `shell` | commands to a server, or to a database in this process |
 //! | `manual` | completions and manual pages |
 
 pub(crate) mod aggregate;
 pub(crate) mod backup;
-pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod checkpoints;
 pub(crate) mod compact;

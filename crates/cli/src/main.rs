@@ -27,9 +27,8 @@ use clap::{CommandFactory, FromArgMatches};
 
 use args::{Args, Command};
 use commands::{
-    aggregate, backup, bench, check, checkpoints, compact, describe, export, get, import, ingest,
-    inspect, load, manual, put, query, remove, repair, scan, serve, shell, sql, stats, tables,
-    tail,
+    aggregate, backup, check, checkpoints, compact, describe, export, get, import, ingest, inspect,
+    load, manual, put, query, remove, repair, scan, serve, shell, sql, stats, tables, tail,
 };
 use terminal::exit;
 use terminal::ui::{Answers, Notices, Ui};
@@ -85,7 +84,6 @@ fn main() -> ExitCode {
         Command::Export(args) => export::run(args, &ui),
         Command::Import(args) => import::run(args, &ui),
         Command::Tail(args) => tail::run(args, &ui),
-        Command::Bench(bench) => bench::run(bench),
         Command::Shell(args) => shell::run(args, &ui),
         Command::Config(_) => match matches.subcommand().and_then(|(_, of)| of.subcommand()) {
             Some((_, options)) => serve::print_options(options, &ui),

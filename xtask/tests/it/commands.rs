@@ -50,8 +50,10 @@ fn exists(command: &str) -> Result<(), String> {
         ["cargo", "xtask", args @ ..] => {
             accepts(Command::new(env!("CARGO_BIN_EXE_xtask")).args(args))
         }
+        ["cargo", "run", flags @ ..] if flags.contains(&"sapwood-bench") => bench(theirs),
         ["cargo", "run", ..] => sapwood(theirs),
         ["sapwood", args @ ..] => sapwood(args),
+        ["sapwood-bench", args @ ..] => bench(args),
         ["cargo", _, flags @ ..] => flags
             .windows(2)
             .filter(|pair| pair[0] == "-p")
@@ -92,16 +94,25 @@ fn sapwood(args: &[&str]) -> Result<(), String> {
     accepts(Command::new(&*PROGRAM).args(args))
 }
 
-/// The program beside this one, where a run of all tests has built it; if a source is newer, it
-/// is built again.
+fn bench(args: &[&str]) -> Result<(), String> {
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| built("sapwood-bench", "sapwood-bench"));
+    accepts(Command::new(&*PROGRAM).args(args))
+}
+
 pub(crate) fn built_sapwood() -> PathBuf {
-    let program = Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name("sapwood");
+    built("sapwood-cli", "sapwood")
+}
+
+/// The program of a package beside this one, where a run of all tests has built it; if a source is
+/// newer, it is built again.
+fn built(package: &str, program: &str) -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name(program);
     let changed = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
     let sources = workspace::files().into_iter().filter(|path| path.starts_with("crates"));
     let newest = sources.filter_map(|path| changed(&root().join(path))).max();
     if changed(&program) < newest {
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "sapwood-cli"]).current_dir(root());
+        build.args(["build", "--quiet", "--package", package]).current_dir(root());
         if !cfg!(debug_assertions) {
             build.arg("--release");
         }

@@ -63,7 +63,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "sapwood-server",
         ],
     ),
-    ("sapwood-cli", &["sapwood", "sapwood-bench", "sapwood-server"]),
+    ("sapwood-cli", &["sapwood", "sapwood-server"]),
     ("sapwood-server", &["sapwood"]),
     ("sapwood-testkit", &["sapwood-engine"]),
     ("sapwood-instructions", &["sapwood", "sapwood-hashlog"]),

@@ -221,6 +221,7 @@ const HOUSES: &[House] = &[
             &["sheet"],
             &["aggregate", "hash", "ordered", "rollup", "server", "sql", "trees"],
             &["durability"],
+            &["list"],
         ],
         steps_up: &[],
     },

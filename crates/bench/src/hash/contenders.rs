@@ -1,8 +1,5 @@
 //! The stores of this process, one file each, behind [`Store`](super::store::Store).
-//!
-//! Peers are compiled with the feature `peers`.
 
-#[cfg(feature = "peers")]
 pub(crate) mod peers;
 pub(crate) mod sapwood;
 
@@ -44,7 +41,7 @@ pub(crate) fn names(outside: &[Peer]) -> impl Iterator<Item = &'static str> {
     [SAPWOOD, SAPWOOD_16, SAPWOOD_32]
         .into_iter()
         .chain(outside.iter().map(|peer| peer.name))
-        .chain(CONCURRENT.into_iter().chain([DICTIONARY]).filter(|_| cfg!(feature = "peers")))
+        .chain(CONCURRENT.into_iter().chain([DICTIONARY]))
         .chain(baseline::NAMES)
 }
 
@@ -103,7 +100,6 @@ pub(crate) fn chosen(
         });
     }
     all.extend(outside.iter().filter(|peer| wanted(peer.name)).map(|peer| (peer.make)()));
-    #[cfg(feature = "peers")]
     all.extend(peers::chosen(wanted));
     for baseline in baseline::Baseline::shapes(wanted) {
         all.push(Box::new(baseline));

@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::thread::JoinHandle;
 
 mod epoll;
-#[cfg(all(target_os = "linux", feature = "peers"))]
+#[cfg(target_os = "linux")]
 mod uring;
 
 /// A loop, on a thread of its own.
@@ -27,14 +27,14 @@ impl Floor {
     }
 
     /// The loop over io_uring.
-    #[cfg(all(target_os = "linux", feature = "peers"))]
+    #[cfg(target_os = "linux")]
     pub(crate) fn uring() -> io::Result<Floor> {
         uring::start(listener()?)
     }
 
-    #[cfg(not(all(target_os = "linux", feature = "peers")))]
+    #[cfg(not(target_os = "linux"))]
     pub(crate) fn uring() -> io::Result<Floor> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "it is of Linux, and of builds with peers"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "io_uring is of Linux"))
     }
 }
 

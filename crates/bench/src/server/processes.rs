@@ -10,6 +10,7 @@ use super::floor::Floor;
 use super::protocol::Protocol;
 use super::wire::Wire;
 use crate::Error;
+use crate::process;
 
 pub(crate) const SAPWOOD: &str = "sapwood";
 pub(crate) const REDIS: &str = "redis";
@@ -32,7 +33,7 @@ pub(crate) struct Server {
 
 enum Running {
     Process(Child),
-    /// Ours within this process, where this program is not `sapwood`.
+    /// Ours within this process, where there is no program `sapwood` beside this one.
     Within {
         _within: within::Within,
     },
@@ -71,11 +72,10 @@ fn start_one(name: &'static str) -> Result<Server, Error> {
     let port = address.port().to_string();
     let command = match name {
         SAPWOOD => {
-            let program = std::env::current_exe()?;
-            if program.file_stem().is_none_or(|stem| stem != "sapwood") {
+            let Some(program) = process::sapwood() else {
                 let running = Running::Within { _within: within::Within::start(address)? };
                 return Ok(Server { name, address, running });
-            }
+            };
             let mut command = Command::new(program);
             command.args(["--quiet", "serve", "--port", &port]);
             command

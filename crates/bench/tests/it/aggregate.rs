@@ -1,4 +1,4 @@
-//! `sapwood bench aggregate`.
+//! `sapwood-bench aggregate`.
 
 use std::collections::BTreeSet;
 

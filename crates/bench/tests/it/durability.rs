@@ -1,4 +1,4 @@
-//! `sapwood bench durability`.
+//! `sapwood-bench durability`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! `sapwood bench hash`.
+//! `sapwood-bench hash`.
 
 use std::collections::BTreeSet;
 

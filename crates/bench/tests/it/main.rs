@@ -5,6 +5,7 @@ mod durability;
 mod hash;
 mod ordered;
 mod plot;
+mod program;
 mod rollup;
 mod server;
 mod trees;

@@ -1,4 +1,4 @@
-//! `sapwood bench ordered`.
+//! `sapwood-bench ordered`.
 
 use std::collections::BTreeSet;
 

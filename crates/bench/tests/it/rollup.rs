@@ -1,4 +1,4 @@
-//! `sapwood bench rollup`.
+//! `sapwood-bench rollup`.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ fn rollup(flags: &[&str]) -> Result<String, Error> {
 #[test]
 fn a_smoke_run_prints_a_line_for_every_figure() {
     eprintln!(
-        "passed over: druid-onheap, duckdb, datafusion; `sapwood bench rollup --smoke --druid --frames` has them"
+        "passed over: druid-onheap, duckdb, datafusion; `sapwood-bench rollup --smoke --druid --frames` has them"
     );
     let lines = lines(&rollup(&["--smoke", "--json", "--threads", "1,2"]).expect("it runs"));
     lines.iter().for_each(check_line);

@@ -1,4 +1,4 @@
-//! `sapwood bench server`.
+//! `sapwood-bench server`.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! `sapwood bench trees`.
+//! `sapwood-bench trees`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -3,7 +3,6 @@
 mod aggregate;
 mod backups;
 mod bad_input;
-mod bench;
 mod beside;
 mod checkpoints;
 mod delays;

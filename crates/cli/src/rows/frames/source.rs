@@ -13,6 +13,8 @@ use super::input::Input;
 use super::json::{self, JsonScan};
 use super::options::FrameOptions;
 use super::text::{Known, TextFile};
+#[cfg(not(feature = "columnar"))]
+use crate::rows::exchange::file_format::NOT_BUILT;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::bytes;
 use crate::terminal::interrupt::Interrupt;
