@@ -57,23 +57,47 @@ pub(crate) fn test() -> Steps {
     steps.extend(doc()?);
     steps.extend(loom(LOOM_PREEMPTIONS)?);
     // Unit, integration and doc tests, bench smokes, layout tables, rules of the documents.
-    steps.push(Step::new("tests", "cargo test --workspace --no-fail-fast"));
+    let test = "cargo test --workspace --all-features --no-fail-fast";
+    steps.push(Step::new("build of tests", &format!("{test} --no-run --tests")));
+    // Some wait for disks, clocks and processes, so the three kinds run side by side.
+    steps.push(Step::new("unit tests", &format!("{test} --lib --bins --examples")).begins_group());
+    steps.push(Step::new("integration tests", &format!("{test} --test it")).in_group());
+    steps.push(Step::new("doc tests", &format!("{test} --doc")).in_group());
     Ok(steps)
 }
 
+/// All that CI runs: the tests, then what needs more than Rust and a C compiler.
+pub(crate) fn all(root: &Path) -> Steps {
+    let mut steps = test()?;
+    // The tests have built the program.
+    steps.extend(clients(Vec::new())?);
+    steps.extend(targets(root)?);
+    Ok(steps)
+}
+
+/// Sets of features of the facade that are checked on their own, beside all of them together.
+const FEATURE_SETS: [&str; 3] = ["", "derive,documents,serde,sql", "rollup"];
+
 pub(crate) fn lint() -> Steps {
-    Ok(vec![
-        Step::new("format", "cargo fmt --all --check"),
-        Step::new("clippy", "cargo clippy --workspace --all-targets -- -D warnings"),
-    ])
+    let deny = "-- -D warnings";
+    let all = format!("cargo clippy --workspace --all-targets --all-features {deny}");
+    let mut steps = vec![Step::new("format", "cargo fmt --all --check"), Step::new("clippy", &all)];
+    for set in FEATURE_SETS {
+        let features = if set.is_empty() { String::new() } else { format!("--features {set}") };
+        let name = format!("clippy of features: {}", if set.is_empty() { "none" } else { set });
+        steps.push(Step::new(name, &format!("cargo clippy -p sapwood {features} {deny}")));
+    }
+    let plain = format!("cargo clippy -p sapwood-cli {deny}");
+    steps.push(Step::new("clippy of the plain program", &plain));
+    Ok(steps)
 }
 
 pub(crate) fn doc() -> Steps {
-    let doc = Step::new("docs", "cargo doc --workspace --no-deps");
+    let doc = Step::new("docs", "cargo doc --workspace --no-deps --all-features");
     Ok(vec![doc.env("RUSTDOCFLAGS", "-D warnings")])
 }
 
-/// Types alone, of the facade and of the program. No C compiler for the target is needed: the build
+/// Types alone, of the facade and of the server. No C compiler for the target is needed: the build
 /// scripts that want one are overridden, and nothing is linked.
 pub(crate) fn targets(root: &Path) -> Steps {
     let listed = Command::new("rustup").args(["target", "list", "--installed"]).output();
@@ -92,9 +116,9 @@ pub(crate) fn targets(root: &Path) -> Steps {
             "no standard library for {missing} is installed; next: rustup target add {missing}"
         ));
     }
-    let scripts = ["zstd".to_owned(), ring_links(root)?];
+    let scripts = [ring_links(root)?];
     let check = |target| {
-        let check = format!("cargo check -p sapwood -p sapwood-cli --target {target}");
+        let check = format!("cargo check -p sapwood -p sapwood-server --target {target}");
         let no_c = scripts.iter().flat_map(|links| {
             let script = format!("target.{target}.{links}.rustc-link-lib=[\"{links}\"]");
             ["--config".to_owned(), script]
@@ -117,11 +141,12 @@ fn ring_links(root: &Path) -> Result<String, String> {
     Ok(format!("ring_core_{version}_"))
 }
 
-/// Release, for the number of interleavings; its own target folder, for the other flags. One build for all crates.
+/// A profile of its own, for the number of interleavings; its own target folder, for the other flags. One build for
+/// all crates.
 pub(crate) fn loom(preemptions: u32) -> Steps {
     let packages = MODELLED.map(|package| format!("-p {package}")).join(" ");
     let models =
-        Step::new("loom", &format!("cargo test --release --no-fail-fast {packages} --lib -- loom"))
+        Step::new("loom", &format!("cargo test --profile loom --no-fail-fast {packages} --lib -- loom"))
             .env("RUSTFLAGS", "--cfg loom")
             .env("CARGO_TARGET_DIR", "target/loom")
             .env("LOOM_MAX_PREEMPTIONS", preemptions.to_string())
@@ -317,7 +342,7 @@ pub(crate) fn bench(bench: Bench, args: Vec<String>) -> Steps {
         Bench::Durability => "durability",
     };
     // Two of them measure processes of the program itself.
-    let program = "cargo build --profile dist -p sapwood-cli";
+    let program = "cargo build --release -p sapwood-cli";
     let run = format!("cargo run --profile dist -p sapwood-bench -- {bench} --full");
     let run = Step::new(format!("bench {bench}"), &run).args(args);
     Ok(match bench {
@@ -328,7 +353,7 @@ pub(crate) fn bench(bench: Bench, args: Vec<String>) -> Steps {
 
 /// The budgets of optimised code; those of tests are held by a test.
 pub(crate) fn instructions() -> Steps {
-    Ok(vec![Step::new("instructions", "cargo run --release -p sapwood-instructions")])
+    Ok(vec![Step::new("instructions", "cargo run --profile dist -p sapwood-instructions")])
 }
 
 pub(crate) fn layout(bless: bool) -> Steps {

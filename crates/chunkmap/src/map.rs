@@ -340,6 +340,17 @@ impl ChunkMap {
         key: &[u8],
         change: impl FnOnce(&mut ValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
+        let (mut change, mut answer) = (Some(change), None);
+        self.update_with(key, &mut |value| answer = change.take().map(|change| change(value)))?;
+        Ok(answer)
+    }
+
+    /// As `update`, compiled once.
+    fn update_with(
+        &self,
+        key: &[u8],
+        change: &mut dyn FnMut(&mut ValueMut<'_>),
+    ) -> Result<Option<()>> {
         self.update_at(None, key, change)
     }
 
@@ -383,6 +394,23 @@ impl ChunkMap {
         value: &[u8],
         change: impl FnOnce(&mut ValueMut<'_>) -> R,
     ) -> Result<Upsert<R>> {
+        let (mut change, mut answer) = (Some(change), None);
+        let done = self.upsert_with(key, value, &mut |value| {
+            answer = change.take().map(|change| change(value));
+        })?;
+        Ok(match (done, answer) {
+            (Upsert::Updated(()), Some(answer)) => Upsert::Updated(answer),
+            _ => Upsert::Inserted,
+        })
+    }
+
+    /// As `put_if_absent_or_update`, compiled once.
+    fn upsert_with(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        change: &mut dyn FnMut(&mut ValueMut<'_>),
+    ) -> Result<Upsert<()>> {
         self.put_if_absent_or_update_at(None, key, value, change)
     }
 

@@ -12,6 +12,7 @@
 mod address;
 mod batch;
 mod buffer;
+mod flow;
 mod held;
 mod journal;
 mod outcome;
@@ -20,6 +21,7 @@ mod range;
 pub use address::RecordAddress;
 pub use batch::{Addresses, Column, ColumnBatch, InvalidBatch, Validity};
 pub use buffer::{ColumnBuffer, Columns};
+pub use flow::{broken_off, keep_break};
 pub use held::{HeldKeys, RecordRun};
 pub use journal::{Effect, Journal};
 pub use outcome::{Compute, Computed, Upsert};

@@ -95,33 +95,27 @@ impl HashLog {
     /// [`Error::KeyLength`]; [`Error::Io`] and [`Error::Corrupt`] for a record on the disk.
     #[inline(always)]
     pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        if self.store.options.layout == Layout::Variable {
-            return self.get_quickly(key, read);
-        }
-        if let Some(key) = Fixed::word(key)
+        if self.store.options.layout == Layout::Fixed8
+            && let Some(key) = Fixed::word(key)
             && let Some(value) = self.store.get_at_once(Fixed::hash(key), key)
         {
             return Ok(Some(read(&value)));
         }
-        self.get_otherwise(key, read)
+        let (mut read, mut answer) = (Some(read), None);
+        self.show(key, &mut |value| answer = read.take().map(|read| read(value)))?;
+        Ok(answer)
     }
 
-    /// As `get_with`, for what does not end at once.
-    #[cold]
+    /// Shows a value, once: the half of `get_with` that stands once in this crate, and not in its callers.
     #[inline(never)]
-    fn get_otherwise<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        self.get_quickly(key, read)
-    }
-
-    #[inline]
-    fn get_quickly<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+    fn show(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<()> {
         by_layout!(self, F => {
             let key = F::key(key)?;
             let hash = F::hash(key);
-            match self.store.get_quick::<F, R, _>(hash, key, read) {
-                Ok(answer) => Ok(Some(answer)),
-                Err(read) => self.store.get_slow::<F, R>(hash, key, read),
+            if let Err(read) = self.store.get_quick::<F, (), _>(hash, key, read) {
+                self.store.get_slow::<F, ()>(hash, key, read)?;
             }
+            Ok(())
         })
     }
 
@@ -242,16 +236,24 @@ impl HashLog {
     ///
     /// # Errors
     /// As [`HashLog::update`].
-    #[inline(never)]
+    #[inline]
     pub fn update_otherwise<R>(
         &self,
         key: &[u8],
         mut change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
-        match &self.told {
+        let mut answer = None;
+        let updated = self.update_with(key, &mut |value| answer = Some(change(value)))?;
+        Ok(answer.filter(|_| updated))
+    }
+
+    #[inline(never)]
+    fn update_with(&self, key: &[u8], change: &mut dyn FnMut(&mut ValueMut<'_>)) -> Result<bool> {
+        let updated = match &self.told {
             None => self.update_untold(key, change),
-            Some(told) => self.update_told(told, key, &mut change),
-        }
+            Some(told) => self.update_told(told, key, change),
+        };
+        Ok(updated?.is_some())
     }
 
     /// Puts `value` if the key is absent, or else changes the value that is there as
@@ -266,9 +268,24 @@ impl HashLog {
         value: &[u8],
         mut change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Upsert<R>> {
+        let mut answer = None;
+        let done = self.upsert_with(key, value, &mut |value| answer = Some(change(value)))?;
+        Ok(match (done, answer) {
+            (Upsert::Updated(()), Some(answer)) => Upsert::Updated(answer),
+            _ => Upsert::Inserted,
+        })
+    }
+
+    #[inline(never)]
+    fn upsert_with(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        change: &mut dyn FnMut(&mut ValueMut<'_>),
+    ) -> Result<Upsert<()>> {
         match &self.told {
             None => self.put_if_absent_or_update_untold(key, value, change),
-            Some(told) => self.put_if_absent_or_update_told(told, key, value, &mut change),
+            Some(told) => self.put_if_absent_or_update_told(told, key, value, change),
         }
     }
 

@@ -23,3 +23,8 @@ mod places;
 mod resumable;
 mod sample;
 pub(crate) mod snapshot;
+
+use std::ops::ControlFlow;
+
+/// A visitor of entries, of a type that walks need not know: their code stands once in this crate.
+pub(crate) type VisitEntry<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;

@@ -3,8 +3,10 @@
 mod query;
 mod stats;
 
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
+
+use sapwood_engine::{broken_off, keep_break};
 
 use crate::formats::Formats;
 use crate::schema::{RowFormat, Schema};
@@ -236,6 +238,12 @@ impl Table {
         key: impl AsRef<[u8]>,
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
+        let (mut read, mut answer) = (Some(read), None);
+        self.show(key.as_ref(), &mut |value| answer = read.take().map(|read| read(value)))?;
+        Ok(answer)
+    }
+
+    fn show(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<Option<()>> {
         each!(self, table => table.get_with(key, read))
     }
 
@@ -401,8 +409,18 @@ impl Table {
     pub fn update<R>(
         &self,
         key: impl AsRef<[u8]>,
-        change: impl FnMut(&mut ValueMut<'_>) -> R,
+        mut change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
+        let mut answer = None;
+        let updated = self.update_with(key.as_ref(), &mut |value| answer = Some(change(value)))?;
+        Ok(answer.filter(|_| updated.is_some()))
+    }
+
+    fn update_with(
+        &self,
+        key: &[u8],
+        change: &mut dyn FnMut(&mut ValueMut<'_>),
+    ) -> Result<Option<()>> {
         each!(self, table => table.update(key, change))
     }
 
@@ -451,8 +469,22 @@ impl Table {
         &self,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
-        change: impl FnMut(&mut ValueMut<'_>) -> R,
+        mut change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Upsert<R>> {
+        let mut answer = None;
+        let change = &mut |value: &mut ValueMut<'_>| answer = Some(change(value));
+        Ok(match (self.upsert_with(key.as_ref(), value.as_ref(), change)?, answer) {
+            (Upsert::Updated(()), Some(answer)) => Upsert::Updated(answer),
+            _ => Upsert::Inserted,
+        })
+    }
+
+    fn upsert_with(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        change: &mut dyn FnMut(&mut ValueMut<'_>),
+    ) -> Result<Upsert<()>> {
         each!(self, table => table.put_if_absent_or_update(key, value, change))
     }
 
@@ -558,6 +590,12 @@ impl Table {
         key: impl AsRef<[u8]>,
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
+        let (mut read, mut answer) = (Some(read), None);
+        self.take_with(key.as_ref(), &mut |value| answer = read.take().map(|read| read(value)))?;
+        Ok(answer)
+    }
+
+    fn take_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<Option<()>> {
         each!(self, table => table.remove_with(key, read))
     }
 
@@ -586,7 +624,15 @@ impl Table {
     pub fn compute(
         &self,
         key: impl AsRef<[u8]>,
-        decide: impl FnMut(Option<&[u8]>) -> Compute,
+        mut decide: impl FnMut(Option<&[u8]>) -> Compute,
+    ) -> Result<Computed> {
+        self.compute_with(key.as_ref(), &mut decide)
+    }
+
+    fn compute_with(
+        &self,
+        key: &[u8],
+        decide: &mut dyn FnMut(Option<&[u8]>) -> Compute,
     ) -> Result<Computed> {
         each!(self, table => table.compute(key, decide))
     }
@@ -608,7 +654,11 @@ impl Table {
     /// assert!(!table.contains_key(b"eve")?);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn retain(&self, keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64> {
+    pub fn retain(&self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64> {
+        self.retain_with(&mut keep)
+    }
+
+    fn retain_with(&self, keep: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<u64> {
         each!(self, table => table.retain(keep))
     }
 
@@ -655,8 +705,15 @@ impl Table {
     /// ```
     pub fn for_each<B>(
         &self,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
+        keep_break(|kept| self.for_each_with(&mut |key, value| broken_off(visit(key, value), kept)))
+    }
+
+    fn for_each_with(
+        &self,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
         each!(self, table => table.for_each(visit))
     }
 
@@ -685,11 +742,23 @@ impl Table {
         &self,
         range: impl KeyRange,
         direction: Direction,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
+        keep_break(|kept| {
+            let visit = &mut |key: &[u8], value: &[u8]| broken_off(visit(key, value), kept);
+            self.scan_with(range.bounds(), direction, visit)
+        })
+    }
+
+    fn scan_with(
+        &self,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
         match self {
-            Self::Ordered(table) => table.scan(range, direction, visit),
-            Self::Tree(table) => table.scan(range, direction, visit),
+            Self::Ordered(table) => table.scan(bounds, direction, visit),
+            Self::Tree(table) => table.scan(bounds, direction, visit),
             Self::Hash(table) => Err(Error::NoOrder { table: table.name().into() }),
         }
     }

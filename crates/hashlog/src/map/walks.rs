@@ -2,12 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use sapwood_engine::{Compute, Computed};
+use sapwood_engine::{Compute, Computed, broken_off, keep_break};
 
 use super::HashLog;
 use crate::error::{Error, Result};
 use crate::ops::by_layout;
 use crate::options::Layout;
+use crate::walks::VisitEntry;
 use crate::walks::hold::Hold;
 use crate::walks::snapshot::{Snapshot, Sweep, check_part};
 
@@ -36,7 +37,14 @@ impl HashLog {
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         check_part(part, parts)?;
-        by_layout!(self, F => self.store.walk_buckets::<F, B>((part, parts), &mut visit))
+        keep_break(|broken| {
+            self.walk_part((part, parts), &mut |key, value| broken_off(visit(key, value), broken))
+        })
+    }
+
+    fn walk_part(&self, part: (usize, usize), visit: VisitEntry<'_>) -> Result<ControlFlow<()>> {
+        let mut visit = |key: &[u8], value: &[u8]| visit(key, value);
+        by_layout!(self, F => self.store.walk_buckets::<F, ()>(part, &mut visit))
     }
 
     /// One step of a walk of all entries: visits the entries of whole buckets from `cursor` on, until
@@ -79,6 +87,16 @@ impl HashLog {
         entries_min: usize,
         mut visit: impl FnMut(&[u8], &[u8]),
     ) -> Result<u64> {
+        self.step_from(cursor, entries_min, &mut visit)
+    }
+
+    fn step_from(
+        &self,
+        cursor: u64,
+        entries_min: usize,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<u64> {
+        let mut visit = |key: &[u8], value: &[u8]| visit(key, value);
         by_layout!(self, F => self.store.scan_from::<F>(cursor, entries_min, &mut visit))
     }
 
@@ -100,6 +118,12 @@ impl HashLog {
         mut visit: impl FnMut(&[u8], &[u8]),
         mut problem: impl FnMut(Error),
     ) {
+        self.walk_readable(&mut visit, &mut problem);
+    }
+
+    fn walk_readable(&self, visit: &mut dyn FnMut(&[u8], &[u8]), problem: &mut dyn FnMut(Error)) {
+        let mut visit = |key: &[u8], value: &[u8]| visit(key, value);
+        let mut problem = |error| problem(error);
         by_layout!(self, F => self.store.walk_readable::<F>(&mut visit, &mut problem));
     }
 

@@ -7,7 +7,7 @@
 
 use std::ops::ControlFlow;
 
-use sapwood_engine::{ColumnBatch, ColumnBuffer, Columns, RecordAddress};
+use sapwood_engine::{ColumnBatch, ColumnBuffer, Columns, RecordAddress, broken_off, keep_break};
 
 use crate::error::Result;
 use crate::ops::store::Store;
@@ -57,19 +57,30 @@ impl ColumnScan<'_> {
         mut visit: impl FnMut(&ColumnBatch<'_>) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         check_part(part, parts)?;
+        keep_break(|broken| {
+            self.walk_part((part, parts), &mut |batch| broken_off(visit(batch), broken))
+        })
+    }
+
+    fn walk_part(
+        &self,
+        part: (usize, usize),
+        visit: &mut dyn FnMut(&ColumnBatch<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        let mut visit = |batch: &ColumnBatch<'_>| visit(batch);
         let (store, moment) = self.snapshot.moment();
         let gathering = Gathering {
             store,
-            scan: LogScan::new(store, moment, (part, parts)),
+            scan: LogScan::new(store, moment, part),
             batch: ColumnBuffer::boxed(),
             columns: self.columns,
             doubts: Box::new([0; LEN_MAX]),
             asked: Vec::new(),
         };
         match self.columns {
-            Columns::Values => gathering.all::<false, false, B>(&mut visit),
-            Columns::Entries => gathering.all::<true, false, B>(&mut visit),
-            Columns::Addresses => gathering.all::<true, true, B>(&mut visit),
+            Columns::Values => gathering.all::<false, false, ()>(&mut visit),
+            Columns::Entries => gathering.all::<true, false, ()>(&mut visit),
+            Columns::Addresses => gathering.all::<true, true, ()>(&mut visit),
         }
     }
 }

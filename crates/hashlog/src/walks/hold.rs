@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use sapwood_engine::{
     Addresses, Column, ColumnBatch, ColumnBuffer, Columns, HeldKeys, RecordAddress, RecordRun,
-    Validity,
+    Validity, broken_off, keep_break,
 };
 
 use crate::error::{BatchError, Result};
@@ -70,17 +70,27 @@ impl<'a> Hold<'a> {
         mut visit: impl FnMut(&ColumnBatch<'_>) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         check_part(part, parts)?;
+        keep_break(|broken| {
+            self.walk_part((part, parts), &mut |batch| broken_off(visit(batch), broken))
+        })
+    }
+
+    fn walk_part(
+        &self,
+        part: (usize, usize),
+        visit: &mut dyn FnMut(&ColumnBatch<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
         let store = self.store;
         let mut gathering = Gathering {
             store,
-            scan: LogScan::new(store, &self.moment, (part, parts)),
+            scan: LogScan::new(store, &self.moment, part),
             keys: Box::new([[0; 8]; LEN_MAX]),
             values: Box::new([[0; 8]; LEN_MAX]),
             bits: [0; LEN_MAX / 64],
             apart: ColumnBuffer::boxed(),
             asked: Vec::new(),
         };
-        gathering.all(&mut visit)
+        gathering.all(&mut |batch: &ColumnBatch<'_>| visit(batch))
     }
 
     /// Changes the entries of a run that a batch of this hold had at addresses by steps, in order,

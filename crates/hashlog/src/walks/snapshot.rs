@@ -2,12 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use sapwood_engine::Columns;
+use sapwood_engine::{Columns, broken_off, keep_break};
 
 use crate::error::{Error, Result};
 use crate::ops::by_layout;
 use crate::ops::store::Store;
 use crate::options::Layout;
+use crate::walks::VisitEntry;
 use crate::walks::by_log::Moment;
 use crate::walks::columns::ColumnScan;
 
@@ -40,9 +41,14 @@ impl Snapshot<'_> {
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         check_part(part, parts)?;
-        by_layout!(self, F => self.store.scan::<F, B>(&self.moment, (part, parts), &mut |_, key, value| {
-            visit(key, value)
-        }))
+        keep_break(|broken| {
+            self.walk_part((part, parts), &mut |key, value| broken_off(visit(key, value), broken))
+        })
+    }
+
+    fn walk_part(&self, part: (usize, usize), visit: VisitEntry<'_>) -> Result<ControlFlow<()>> {
+        let mut visit = |_, key: &[u8], value: &[u8]| visit(key, value);
+        by_layout!(self, F => self.store.scan::<F, ()>(&self.moment, part, &mut visit))
     }
 
     /// The same walk by batches: columns of many entries at once, several times as fast. `None`

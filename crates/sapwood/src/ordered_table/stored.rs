@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
 use sapwood_chunkmap::ChunkMap;
-use sapwood_engine::Effect;
+use sapwood_engine::{Effect, broken_off, keep_break};
 #[cfg(feature = "sql")]
 use sapwood_wal::ReadAhead;
 use sapwood_wal::{Block, Snapshot};
@@ -297,6 +297,12 @@ impl Stored {
         key: &[u8],
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
+        let (mut read, mut answer) = (Some(read), None);
+        self.show(key, &mut |value| answer = read.take().map(|read| read(value)))?;
+        Ok(answer)
+    }
+
+    fn show(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<Option<()>> {
         if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
             return Err(self.refused(OrderedEngineError::KeyLength { len: key.len() }));
         }
@@ -322,7 +328,18 @@ impl Stored {
         direction: Direction,
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        let (begin, end) = range.bounds();
+        keep_break(|kept| {
+            let visit = &mut |key: &[u8], value: &[u8]| broken_off(visit(key, value), kept);
+            self.scan_with(range.bounds(), direction, visit)
+        })
+    }
+
+    fn scan_with(
+        &self,
+        (begin, end): (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        mut visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
         if self.is_all_loaded() {
             let scanned = self.map.scan((begin, end), direction, visit);
             return scanned.map_err(|cause| self.refused(cause));
