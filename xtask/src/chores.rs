@@ -60,19 +60,23 @@ pub(crate) fn test() -> Steps {
     let test = "cargo test --workspace --all-features --no-fail-fast";
     steps.push(Step::new("build of tests", &format!("{test} --no-run --tests")));
     // Some wait for disks, clocks and processes, so the three kinds run side by side.
-    steps.push(Step::new("unit tests", &format!("{test} --lib --bins --examples")).begins_group());
-    steps.push(Step::new("integration tests", &format!("{test} --test it")).in_group());
-    steps.push(Step::new("doc tests", &format!("{test} --doc")).in_group());
+    steps.push(Step::new("unit tests", &format!("{test} --lib --bins --examples")));
+    steps.push(Step::new("integration tests", &format!("{test} --test it")).beside());
+    steps.push(Step::new("doc tests", &format!("{test} --doc")).beside());
     Ok(steps)
 }
 
 /// All that CI runs: the tests, then what needs more than Rust and a C compiler.
 pub(crate) fn all(root: &Path) -> Steps {
+    expect_targets()?;
     let mut steps = test()?;
-    // The tests have built the program.
-    steps.extend(clients(Vec::new())?);
-    steps.extend(targets(root)?);
+    steps.extend(beyond_tests(root)?);
     Ok(steps)
+}
+
+/// Clients of other makers, against the program that the tests have built, and types for other systems.
+pub(crate) fn beyond_tests(root: &Path) -> Steps {
+    Ok(vec![redis_script("clients", "debug"), types(root)?])
 }
 
 /// Sets of features of the facade that are checked on their own, beside all of them together.
@@ -100,6 +104,12 @@ pub(crate) fn doc() -> Steps {
 /// Types alone, of the facade and of the server. No C compiler for the target is needed: the build
 /// scripts that want one are overridden, and nothing is linked.
 pub(crate) fn targets(root: &Path) -> Steps {
+    expect_targets()?;
+    Ok(vec![types(root)?])
+}
+
+/// Refuses to begin where a standard library is missing.
+fn expect_targets() -> Result<(), String> {
     let listed = Command::new("rustup").args(["target", "list", "--installed"]).output();
     // Without rustup there is no telling: the check itself says what it lacks.
     let installed = listed
@@ -110,22 +120,23 @@ pub(crate) fn targets(root: &Path) -> Steps {
         installed.as_ref().is_some_and(|all| !all.lines().any(|line| line == *target))
     };
     let missing: Vec<&str> = TARGETS.into_iter().filter(missing).collect();
-    if !missing.is_empty() {
-        let missing = missing.join(" ");
-        return Err(format!(
-            "no standard library for {missing} is installed; next: rustup target add {missing}"
-        ));
+    if missing.is_empty() {
+        return Ok(());
     }
-    let scripts = [ring_links(root)?];
-    let check = |target| {
-        let check = format!("cargo check -p sapwood -p sapwood-server --target {target}");
-        let no_c = scripts.iter().flat_map(|links| {
-            let script = format!("target.{target}.{links}.rustc-link-lib=[\"{links}\"]");
-            ["--config".to_owned(), script]
-        });
-        Step::new(format!("types {target}"), &check).args(no_c).env("RUSTFLAGS", "-D warnings")
+    let missing = missing.join(" ");
+    Err(format!(
+        "no standard library for {missing} is installed; next: rustup target add {missing}"
+    ))
+}
+
+fn types(root: &Path) -> Result<Step, String> {
+    let ring = ring_links(root)?;
+    let of_target = |target| {
+        let no_c = format!("target.{target}.{ring}.rustc-link-lib=[\"{ring}\"]");
+        ["--target", target, "--config", &no_c].map(str::to_owned)
     };
-    Ok(TARGETS.map(check).into())
+    let step = Step::new("types", "cargo check -p sapwood -p sapwood-server");
+    Ok(step.args(TARGETS.into_iter().flat_map(of_target)).env("RUSTFLAGS", "-D warnings"))
 }
 
 /// The name by which cargo knows the C code of the crate `ring`, which has the version in it.
@@ -145,12 +156,14 @@ fn ring_links(root: &Path) -> Result<String, String> {
 /// all crates.
 pub(crate) fn loom(preemptions: u32) -> Steps {
     let packages = MODELLED.map(|package| format!("-p {package}")).join(" ");
-    let models =
-        Step::new("loom", &format!("cargo test --profile loom --no-fail-fast {packages} --lib -- loom"))
-            .env("RUSTFLAGS", "--cfg loom")
-            .env("CARGO_TARGET_DIR", "target/loom")
-            .env("LOOM_MAX_PREEMPTIONS", preemptions.to_string())
-            .must_pick_tests();
+    let models = Step::new(
+        "loom",
+        &format!("cargo test --profile loom --no-fail-fast {packages} --lib -- loom"),
+    )
+    .env("RUSTFLAGS", "--cfg loom")
+    .env("CARGO_TARGET_DIR", "target/loom")
+    .env("LOOM_MAX_PREEMPTIONS", preemptions.to_string())
+    .must_pick_tests();
     Ok(vec![models])
 }
 
@@ -164,7 +177,9 @@ pub(crate) fn asan(root: &Path) -> Steps {
         "rustup toolchain install nightly --profile minimal",
     )?;
     let without = "--exclude xtask --exclude sapwood-shim --exclude sapwood-torture";
-    let suite = format!("rustup run nightly cargo test --workspace {without} --no-fail-fast");
+    let suite = format!(
+        "rustup run nightly cargo test --workspace --all-features {without} --no-fail-fast"
+    );
     let flags = "-Zsanitizer=address --cfg asan";
     let leaks = root.join("xtask/leaks-of-peers.txt");
     // A target of its own, even if it is the host: build scripts stay without the sanitizer.
@@ -303,10 +318,13 @@ fn redis(script: &str, profile: &str, build: &str, args: Vec<String>) -> Steps {
         "clients of other makers are run by a script in Python",
         "install python3 with its module venv",
     )?;
+    Ok(vec![Step::new("sapwood", build), redis_script(script, profile).args(args)])
+}
+
+fn redis_script(script: &str, profile: &str) -> Step {
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
     let program = format!("{target}/{profile}/sapwood");
-    let run = format!("python3 -B xtask/redis/{script}.py --sapwood {program}");
-    Ok(vec![Step::new("sapwood", build), Step::new(script, &run).args(args)])
+    Step::new(script, &format!("python3 -B xtask/redis/{script}.py --sapwood {program}"))
 }
 
 /// The bench that is run.
@@ -342,7 +360,7 @@ pub(crate) fn bench(bench: Bench, args: Vec<String>) -> Steps {
         Bench::Durability => "durability",
     };
     // Two of them measure processes of the program itself.
-    let program = "cargo build --release -p sapwood-cli";
+    let program = "cargo build --profile dist -p sapwood-cli --features columnar";
     let run = format!("cargo run --profile dist -p sapwood-bench -- {bench} --full");
     let run = Step::new(format!("bench {bench}"), &run).args(args);
     Ok(match bench {

@@ -1,11 +1,12 @@
-//! One command: what it is called, what it runs, and how it went.
+//! One command: its name, what it runs, and how it went.
 
 use std::fmt;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::failures;
+use crate::{budget, failures};
 
 /// A command with a name. Its [`Display`](fmt::Display) form can be pasted into a shell.
 pub(crate) struct Step {
@@ -14,6 +15,8 @@ pub(crate) struct Step {
     words: Vec<String>,
     /// The step picks tests by name: one that picks none would pass without testing.
     must_pick_tests: bool,
+    /// The step runs beside the one before it.
+    is_beside: bool,
 }
 
 impl Step {
@@ -24,7 +27,18 @@ impl Step {
             env: Vec::new(),
             words: command.split_whitespace().map(str::to_owned).collect(),
             must_pick_tests: false,
+            is_beside: false,
         }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Lets the step run beside the one before it.
+    pub(crate) fn beside(mut self) -> Self {
+        self.is_beside = true;
+        self
     }
 
     pub(crate) fn env(mut self, key: &'static str, value: impl Into<String>) -> Self {
@@ -50,14 +64,15 @@ impl Step {
         command
     }
 
-    fn run(&self, root: &Path) -> Result<(), Failed> {
-        println!("\n==> {}\n    $ {self}", self.name);
+    fn run(&self, root: &Path, mut out: impl Write) -> Result<(), Failed> {
+        let told = |e| format!("could not be told: {e}");
+        writeln!(out, "\n==> {}\n    $ {self}", self.name).map_err(told)?;
         let started = self.command(root).stdout(Stdio::piped()).spawn();
         let mut child = started.map_err(|e| self.unstartable(&e))?;
         let output = child.stdout.take().expect("it is piped");
-        let tests = failures::tee(output, std::io::stdout().lock());
+        let tests = failures::tee(output, out);
         let status = child.wait().map_err(|e| format!("was lost: {e}"))?;
-        let tests = tests.map_err(|e| format!("could not be told: {e}"))?;
+        let tests = tests.map_err(told)?;
         if !status.success() {
             return Err(Failed { why: format!("ended with {status}"), tests });
         }
@@ -120,26 +135,60 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Runs all steps, the failed ones notwithstanding, and prints how each went.
+/// The steps in groups: the steps of a group run side by side.
+pub(crate) fn groups(steps: &[Step]) -> impl Iterator<Item = &[Step]> {
+    steps.chunk_by(|_, next| next.is_beside)
+}
+
+type Outcome<'s> = (&'s Step, Result<(), Failed>, Duration);
+
+fn run_group<'s>(root: &Path, group: &'s [Step]) -> Vec<Outcome<'s>> {
+    let timed = |step: &'s Step, run: &dyn Fn(&Step) -> Result<(), Failed>| {
+        let begin = Instant::now();
+        (step, run(step), begin.elapsed())
+    };
+    if let [step] = group {
+        return vec![timed(step, &|step| step.run(root, std::io::stdout()))];
+    }
+    let run = |step: &Step| {
+        let mut text = Vec::new();
+        let outcome = step.run(root, &mut text);
+        // A reader that is gone is no reason to fail.
+        let _ = std::io::stdout().write_all(&text);
+        outcome
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            group.iter().map(|step| scope.spawn(move || timed(step, &run))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a step does not panic")).collect()
+    })
+}
+
+/// Runs all steps, the failed ones notwithstanding, and prints how each went, beside its budget if it has one.
 pub(crate) fn run_all(root: &Path, steps: &[Step]) -> ExitCode {
     let begin = Instant::now();
-    let outcomes: Vec<_> = steps
-        .iter()
-        .map(|step| {
-            let begin = Instant::now();
-            (step, step.run(root), begin.elapsed())
-        })
-        .collect();
+    let outcomes: Vec<_> = groups(steps).flat_map(|group| run_group(root, group)).collect();
+    let total = begin.elapsed();
 
     let width = steps.iter().map(|step| step.name.len()).max().unwrap_or(0);
     println!();
     for (step, outcome, time) in &outcomes {
         let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };
-        println!("{:width$}  {:>8}  {verdict}", step.name, seconds(*time));
+        let budget = budget::of(&step.name).map_or_else(String::new, seconds);
+        println!("{:width$}  {:>8}  {budget:>8}  {verdict}", step.name, seconds(*time));
     }
-    println!("{:width$}  {:>8}", "total", seconds(begin.elapsed()));
+    let budget = budget::total(steps);
+    let most = budget.map_or_else(String::new, seconds);
+    println!("{:width$}  {:>8}  {most:>8}", "total", seconds(total));
 
     let mut code = ExitCode::SUCCESS;
+    if budget.is_some_and(|budget| total > budget * budget::SLACK) {
+        println!(
+            "\nthe steps took more than {} times their budget (xtask/src/budget.rs)",
+            budget::SLACK
+        );
+        code = ExitCode::FAILURE;
+    }
     for (step, outcome, _) in &outcomes {
         if let Err(Failed { why, tests }) = outcome {
             println!("\n{} failed: it {why}. To run just that:\n    {step}", step.name);
