@@ -40,9 +40,21 @@
 //! sapwood = { path = "../sapwood/crates/sapwood" }
 //! ```
 //!
-//! | feature | default | what it adds |
+//! Tables of three kinds, the log, transactions, backups and aggregates are always there. The rest is off
+//! until it is asked for:
+//!
+//! | feature | adds | crates |
 //! |---|---|---|
-//! | `serde` | off | `serde::Serialize` for [`aggregate::Answer`] and what it is made of, for [`OrderedStats`], [`HashStats`], [`TableStats`], [`DbStats`] and [`CheckpointInfo`] |
+//! | none | | 45 |
+//! | `derive` | [`#[derive(Row)]`](macro@row::Row) and [`#[record]`](macro@record::record) | +1 |
+//! | `documents` | aggregates over fields of JSON and MessagePack ([`aggregate::Read::Json`]) | +7 |
+//! | `serde` | `serde::Serialize` for [`aggregate::Answer`] and its parts, for [`OrderedStats`], [`HashStats`], [`TableStats`], [`DbStats`] and [`CheckpointInfo`] | +3 |
+//! | `sql` | [`Db::sql`] and the module [`sql`] | +4 |
+//! | `rollup` | [`RollupTable`] and the module [`rollup`] | +23 |
+//! | `arrow` | roll-ups that take and answer Arrow batches, with `rollup` | +43 |
+//! | `parquet` | facts of roll-ups as Parquet files, with `arrow` | +64 |
+//!
+//! A directory with a roll-up table does not open without `rollup` ([`Error::Unsupported`]).
 //!
 //! `examples` beside the source has programs that run: `backup`, `counters`, `departures`, `figures`, `records`,
 //! `secondary_index`, `sessions`, and on tokio `csv_service`, `tasks` and `views`. How to call Sapwood from tokio stands

@@ -13,6 +13,7 @@ use arrow_array::{
 };
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 use sapwood::sql::Source;
 
@@ -177,5 +178,36 @@ fn lists_of_one_length_are_arrays_and_wide_decimals_whole_numbers() {
             let what = rows(&source).expect_err(says);
             assert!(what.contains(says), "{what}");
         }
+    }
+}
+
+#[test]
+fn parquet_is_read_by_every_codec_that_writers_use_by_default() {
+    let files = Files::new();
+    let ids = Arc::new(Int64Array::from_iter_values(0..5_000)) as ArrayRef;
+    let texts = StringArray::from_iter_values((0..5_000).map(|id| format!("text {}", id % 7)));
+    let batch = RecordBatch::try_from_iter([("id", ids), ("text", Arc::new(texts) as ArrayRef)]);
+    let batch = batch.expect("a batch");
+    let codecs = [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::ZSTD(Default::default()),
+        Compression::LZ4,
+        Compression::LZ4_RAW,
+        Compression::GZIP(Default::default()),
+        Compression::BROTLI(Default::default()),
+    ];
+    for codec in codecs {
+        let path = files.path("packed.parquet");
+        let properties = WriterProperties::builder().set_compression(codec).build();
+        let file = File::create(&path).expect("a file");
+        let mut writer =
+            ArrowWriter::try_new(file, batch.schema(), Some(properties)).expect("a writer");
+        writer.write(&batch).expect("a batch");
+        writer.close().expect("an end");
+        let source = open(&path, &FrameOptions::default()).expect("a source");
+        let found = rows(&source).expect("rows");
+        assert_eq!(found.len(), 5_000, "{codec}");
+        assert_eq!(found[4_999], "4999|text 1", "{codec}");
     }
 }
