@@ -302,24 +302,27 @@ impl Stored {
         Ok(answer)
     }
 
-    fn show(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<Option<()>> {
+    /// Shows a value, once, if the key is there.
+    fn show(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<()> {
         if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
             return Err(self.refused(OrderedEngineError::KeyLength { len: key.len() }));
         }
         let source = self.source()?;
         let Place::InPlace(block, changes) = self.place(source, source.block_of(key))? else {
-            return self.map.get_with(key, read).map_err(|cause| self.refused(cause));
+            let shown = self.map.get_with(key, read);
+            return shown.map(drop).map_err(|cause| self.refused(cause));
         };
         if let Some(Ok(value)) = changes.map(|changes| changes.value(key, &block)) {
-            return Ok(self.named(value)?.as_deref().map(read));
+            self.named(value)?.as_deref().into_iter().for_each(read);
+            return Ok(());
         }
         let (entry, is_there) = self.named(block.search(key))?;
-        if !is_there {
-            return Ok(None);
+        if is_there {
+            let mut value = Vec::new();
+            self.named(block.value(entry, &mut value))?;
+            read(&value);
         }
-        let mut value = Vec::new();
-        self.named(block.value(entry, &mut value))?;
-        Ok(Some(read(&value)))
+        Ok(())
     }
 
     pub(super) fn scan<B>(
