@@ -68,6 +68,7 @@ impl Chain {
             fail: None,
             lose: None,
             full: false,
+            unlogged: self.ends == Ends::Kills && self.seed.is_multiple_of(4),
         };
         let mut oracle = Oracle::new(self.seed, work.threads);
         let mut leftovers = Vec::new();
@@ -78,7 +79,7 @@ impl Chain {
                 Ends::Losses => self.lose(&work, place, &mut rng, outcome),
             };
             let run = run.map_err(at)?;
-            self.count(&run, outcome);
+            self.count(&work, &run, outcome);
             oracle.hear(&run.messages).and_then(|()| run.expect_ended()).map_err(at)?;
             let compared = look(&mut oracle, place).map_err(at)?;
             compared.count(outcome);
@@ -119,13 +120,14 @@ impl Chain {
         Run::of(&work, None)
     }
 
-    fn count(&self, run: &Run, outcome: &mut Outcome) {
+    fn count(&self, work: &Work, run: &Run, outcome: &mut Outcome) {
         let ended = match (self.ends, run.was_killed()) {
             (Ends::Kills, true) => "kills",
             (Ends::Losses, true) => "losses of power",
             (_, false) => "workers that came to their end",
         };
         outcome.add(ended, 1);
+        outcome.add("workers without a log", u64::from(work.unlogged));
         let checkpoints = run.count(|message| matches!(message, Message::Checkpoint(..)));
         outcome.add("checkpoints told of", checkpoints);
         let opened = run.messages.contains(&Message::Opened);

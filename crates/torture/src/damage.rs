@@ -86,6 +86,7 @@ impl Damages {
             fail: None,
             lose: None,
             full: false,
+            unlogged: false,
         };
         let mut oracle = Oracle::new(work.seed, work.threads);
         let run = Run::of(&work, None)?;

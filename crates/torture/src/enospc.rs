@@ -99,6 +99,7 @@ fn fill_one(seed: u64, outcome: &mut Outcome) -> Result<(), String> {
         fail: None,
         lose: None,
         full: false,
+        unlogged: false,
     };
     let run = |work: &Work, oracle: &mut Oracle, outcome: &mut Outcome| -> Result<(), String> {
         let run = Run::of(work, None)?;

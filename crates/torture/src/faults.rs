@@ -113,6 +113,7 @@ impl Sweep {
             fail: None,
             lose: None,
             full: false,
+            unlogged: false,
         }
     }
 

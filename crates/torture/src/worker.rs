@@ -54,6 +54,9 @@ pub(crate) struct Work {
     /// The disk may be full: operations may be refused
     #[arg(long)]
     pub(crate) full: bool,
+    /// Changes are not logged: checkpoints are all that lasts
+    #[arg(long)]
+    pub(crate) unlogged: bool,
 }
 
 impl Work {
@@ -75,6 +78,7 @@ impl Work {
         say("lose", self.lose.map(|loss| loss.to_string()));
         words.extend(self.in_order.then(|| "--in-order".to_owned()));
         words.extend(self.full.then(|| "--full".to_owned()));
+        words.extend(self.unlogged.then(|| "--unlogged".to_owned()));
         words
     }
 }
@@ -147,7 +151,10 @@ impl Worker<'_> {
 
     fn run(&self) -> WorkerResult {
         // The shim sees the calls of threads, and none of io_uring.
-        let options = DbOptions::default().disk_reads(DiskReads::Threads);
+        let mut options = DbOptions::default().disk_reads(DiskReads::Threads);
+        if self.work.unlogged {
+            options = options.without_log();
+        }
         let db = Db::open_with(&self.work.dir, options).map_err(|e| self.allowed("open", &e))?;
         tell(&Message::Opened);
         let mut lasting = Vec::new();
