@@ -15,14 +15,14 @@ use fastrand::Rng;
 use sapwood::rollup::{Aggregation, Column, Metric, Query, RowBatch, Schema};
 use sapwood::{
     Cut, Db, DbOptions, Error, HashTable, HashTableOptions, OrderedTableOptions, RecordLayout,
-    RollupTable, RollupTableOptions, Table, TreeTableOptions,
+    RollupTable, RollupTableOptions, Table, TreeKind, TreeTableOptions,
 };
 use tempfile::TempDir;
 
 const KEYS: u8 = 60;
 /// A table is made of each kind in turn every so many steps.
 const TURN: u64 = 8;
-const TABLES: [&str; 3] = ["ordered", "hash", "tree"];
+const TABLES: [&str; 5] = ["ordered", "hash", "b-tree", "crit-bit", "red-black"];
 const TURNING: &str = "turning";
 const STEP: &[u8] = b"step";
 
@@ -101,12 +101,15 @@ impl Writer {
         let db = Db::open_with(path, DbOptions::default().checkpoint_bytes(64 << 10));
         let db = db.expect("one writes");
         let ordered = db.open_or_create_ordered_table(TABLES[0], OrderedTableOptions::default());
-        let tree = db.open_or_create_tree_table(TABLES[2], TreeTableOptions::default());
-        let tables: Vec<Table> = vec![
+        let mut tables: Vec<Table> = vec![
             ordered.expect("made, or there").into(),
             db.open_or_create_hash_table(TABLES[1], cold()).expect("made, or there").into(),
-            tree.expect("made, or there").into(),
         ];
+        let kinds = [TreeKind::BTree, TreeKind::CritBit, TreeKind::RedBlack];
+        tables.extend(TABLES[2..].iter().zip(kinds).map(|(name, kind)| {
+            let tree = db.open_or_create_tree_table(name, TreeTableOptions::default().kind(kind));
+            Table::from(tree.expect("made, or there"))
+        }));
         let events = db.open_or_create_rollup_table("events", events()).expect("made, or there");
         let number = tables[0].get(STEP).expect("read").map_or(0, |value| number(&value) as u64);
         Writer { db, tables, events, amounts: state_at(number), number }

@@ -1,9 +1,9 @@
 //! Writers and readers in processes of their own, which are killed.
 
 use std::env;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use sapwood::Db;
 use tempfile::TempDir;
@@ -21,14 +21,19 @@ fn start(test: &str, path: &Path) -> Child {
     command.stdout(Stdio::piped()).spawn().expect("started")
 }
 
-/// Waits until it has told so many lines that begin with a word.
-fn wait_for(child: &mut Child, word: &str, mut lines: u64) {
-    let told = BufReader::new(child.stdout.as_mut().expect("it is piped"));
-    for line in told.lines() {
-        if line.expect("text").contains(word) {
+/// The lines that a process tells.
+fn told(child: &mut Child) -> Lines<BufReader<ChildStdout>> {
+    BufReader::new(child.stdout.take().expect("it is piped")).lines()
+}
+
+/// Waits until a process has told so many lines that begin with a word, and answers the last.
+fn wait_for(told: &mut Lines<BufReader<ChildStdout>>, word: &str, mut lines: u64) -> String {
+    for line in told {
+        let line = line.expect("text");
+        if line.contains(word) {
             lines -= 1;
             if lines == 0 {
-                return;
+                return line;
             }
         }
     }
@@ -67,7 +72,8 @@ fn a_writer_is_killed_while_readers_read() {
     let (mut last, mut kept) = (0, Vec::new());
     for round in 0..reads(60) / 20 {
         let mut writer = start("a_writer", path);
-        wait_for(&mut writer, "step", 20 + round * 7);
+        let mut lines = told(&mut writer);
+        let waited = wait_for(&mut lines, "step", 20 + round * 7);
         // It goes on until the pipe is full.
         for _ in 0..10 {
             let reader = open(path);
@@ -87,6 +93,11 @@ fn a_writer_is_killed_while_readers_read() {
             last = step;
             kept.push((step, reader));
         }
+        // What it told of is there, and at most the step that it was about to tell of.
+        let step = |line: String| line.strip_prefix("step ")?.parse::<u64>().ok();
+        let steps = lines.filter_map(|line| step(line.expect("text")));
+        let acknowledged = steps.last().or_else(|| step(waited)).expect("it counts steps");
+        assert!((acknowledged..=acknowledged + 1).contains(&last), "{last} of {acknowledged}");
     }
     // Those readers keep none from writing.
     let writer = Writer::open(path);
@@ -104,15 +115,15 @@ fn readers_are_killed_while_a_writer_writes() {
     writer.step();
     for round in 0..reads(60) / 12 {
         let mut readers = [(); 2].map(|()| start("a_reader", path));
-        let [one, other] = &mut readers;
-        wait_for(one, "open", 1);
+        let [mut one, mut other] = readers.each_mut().map(told);
+        wait_for(&mut one, "open", 1);
         for number in 0..40 {
             writer.step();
             if number % 10 == round % 10 {
                 writer.db.checkpoint().expect("written");
             }
         }
-        wait_for(other, "step", 1 + round);
+        wait_for(&mut other, "step", 1 + round);
         for reader in &mut readers {
             reader.kill().expect("killed");
             reader.wait().expect("it has ended");
