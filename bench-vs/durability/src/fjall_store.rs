@@ -4,7 +4,7 @@
 use fjall::config::CompressionPolicy;
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use sapwood_bench::Error;
-use sapwood_bench::durability::{Level, Place, Store};
+use sapwood_bench::durability::{Level, DurablePlace, DurableStore};
 
 /// A cache that all entries fit into.
 const CACHE_BYTES: u64 = 512 << 20;
@@ -15,7 +15,7 @@ struct Fjall {
     level: Level,
 }
 
-pub fn open(place: &Place) -> Result<Option<Box<dyn Store>>, Error> {
+pub fn open(place: &DurablePlace) -> Result<Option<Box<dyn DurableStore>>, Error> {
     if place.level == Level::Memory {
         return Ok(None);
     }
@@ -29,7 +29,7 @@ pub fn open(place: &Place) -> Result<Option<Box<dyn Store>>, Error> {
     Ok(Some(Box::new(Fjall { db, keyspace, level: place.level })))
 }
 
-impl Store for Fjall {
+impl DurableStore for Fjall {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.keyspace.insert(key, value)?;
         match self.level {

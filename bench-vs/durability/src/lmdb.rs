@@ -5,7 +5,7 @@
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use sapwood_bench::Error;
-use sapwood_bench::durability::{Level, Place, Store};
+use sapwood_bench::durability::{Level, DurablePlace, DurableStore};
 
 /// Room in the map beside the entries: half-empty pages, and copies of changed ones.
 const ROOM: usize = 4;
@@ -15,7 +15,7 @@ struct Lmdb {
     db: Database<Bytes, Bytes>,
 }
 
-pub fn open(place: &Place) -> Result<Option<Box<dyn Store>>, Error> {
+pub fn open(place: &DurablePlace) -> Result<Option<Box<dyn DurableStore>>, Error> {
     let flags = match place.level {
         Level::Memory => return Ok(None),
         Level::Buffered | Level::Async => EnvFlags::NO_SYNC,
@@ -33,7 +33,7 @@ pub fn open(place: &Place) -> Result<Option<Box<dyn Store>>, Error> {
     Ok(Some(Box::new(Lmdb { env, db })))
 }
 
-impl Store for Lmdb {
+impl DurableStore for Lmdb {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         let mut transaction = self.env.write_txn()?;
         self.db.put(&mut transaction, key, value)?;

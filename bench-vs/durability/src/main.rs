@@ -15,24 +15,24 @@ mod sqlite;
 use std::process::ExitCode;
 
 use clap::Parser;
-use sapwood_bench::durability::{Args, Engine, engines, run_with};
+use sapwood_bench::durability::{DurabilityArgs, DurableEngine, engines, run_with};
 
 /// Puts to tables that last beside embedded stores.
 #[derive(Parser)]
 struct Command {
     #[command(flatten)]
-    args: Args,
+    args: DurabilityArgs,
 }
 
 fn main() -> ExitCode {
     let mut engines = engines();
     engines.extend([
-        Engine { name: "lmdb", open: lmdb::open },
-        Engine { name: "fjall", open: fjall_store::open },
-        Engine { name: "sqlite", open: sqlite::open },
+        DurableEngine { name: "lmdb", open: lmdb::open },
+        DurableEngine { name: "fjall", open: fjall_store::open },
+        DurableEngine { name: "sqlite", open: sqlite::open },
     ]);
     #[cfg(feature = "rocksdb")]
-    engines.push(Engine { name: "rocksdb", open: rocks::open });
+    engines.push(DurableEngine { name: "rocksdb", open: rocks::open });
     match run_with(&Command::parse().args, &engines, &mut std::io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -3,7 +3,7 @@
 
 use rocksdb::{BlockBasedOptions, Cache, DB, DBCompressionType, Options, WriteBatch, WriteOptions};
 use sapwood_bench::Error;
-use sapwood_bench::durability::{Level, Place, Store};
+use sapwood_bench::durability::{Level, DurablePlace, DurableStore};
 
 /// A cache that all entries fit into, and memtables.
 const CACHE_BYTES: usize = 512 << 20;
@@ -14,7 +14,7 @@ struct Rocks {
     write: WriteOptions,
 }
 
-pub fn open(place: &Place) -> Result<Option<Box<dyn Store>>, Error> {
+pub fn open(place: &DurablePlace) -> Result<Option<Box<dyn DurableStore>>, Error> {
     let mut blocks = BlockBasedOptions::default();
     blocks.set_block_cache(&Cache::new_lru_cache(CACHE_BYTES));
     blocks.set_bloom_filter(10.0, false);
@@ -34,7 +34,7 @@ pub fn open(place: &Place) -> Result<Option<Box<dyn Store>>, Error> {
     Ok(Some(Box::new(Rocks { db, write })))
 }
 
-impl Store for Rocks {
+impl DurableStore for Rocks {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         Ok(self.db.put_opt(key, value, &self.write)?)
     }

@@ -6,14 +6,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension};
 use sapwood_bench::Error;
-use sapwood_bench::durability::{Level, Place, Store};
+use sapwood_bench::durability::{Level, DurablePlace, DurableStore};
 
 const PUT: &str = "INSERT INTO bench (k, v) VALUES (?1, ?2) ON CONFLICT (k) DO UPDATE SET v = ?2";
 const GET: &str = "SELECT v FROM bench WHERE k = ?1";
 
 struct Sqlite(Mutex<Connection>);
 
-pub fn open(place: &Place) -> Result<Option<Box<dyn Store>>, Error> {
+pub fn open(place: &DurablePlace) -> Result<Option<Box<dyn DurableStore>>, Error> {
     let synchronous = match place.level {
         Level::Memory | Level::Async => return Ok(None),
         Level::Buffered => "OFF",
@@ -40,7 +40,7 @@ fn put(connection: &Connection, key: &[u8], value: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-impl Store for Sqlite {
+impl DurableStore for Sqlite {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         put(&self.connection(), key, value)
     }

@@ -14,21 +14,21 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use memory::Faster;
-use sapwood_bench::hash::peer::Peer;
+use sapwood_bench::hash::peer::HashPeer;
 use sapwood_bench::hash::spill::Engine;
-use sapwood_bench::hash::{Args, run_with};
+use sapwood_bench::hash::{HashArgs, run_with};
 
 /// FASTER beside Sapwood.
 #[derive(Parser)]
 struct Command {
     #[command(flatten)]
-    args: Args,
+    args: HashArgs,
 }
 
 fn main() -> ExitCode {
     // Bytes of an entry were measured at 50 million keys.
-    let peers = [Peer::of::<Faster<2>>(72), Peer::of::<Faster<8>>(44)];
-    let spilling = [Engine { name: "faster", batches: &[64], open: spill::open }];
+    let peers = [HashPeer::of::<Faster<2>>(72), HashPeer::of::<Faster<8>>(44)];
+    let spilling = [SpillEngine { name: "faster", batches: &[64], open: spill::open }];
     let args = Command::parse().args;
     match run_with(&args, &peers, &spilling, &mut std::io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,

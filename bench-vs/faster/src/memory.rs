@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use sapwood_bench::Error;
-use sapwood_bench::hash::peer::{Mix, Op, Store, Tally, key, number_of, value};
+use sapwood_bench::hash::peer::{HashStore, Mix, Op, Tally, key, number_of, value};
 
 use crate::native::{Call, INCREMENT, Memory, READ, REFRESHED_TOGETHER, UPSERT};
 
@@ -43,7 +43,7 @@ impl<const KEYS_OF_BUCKET: u64> Faster<KEYS_OF_BUCKET> {
     }
 }
 
-impl<const KEYS_OF_BUCKET: u64> Store for Faster<KEYS_OF_BUCKET> {
+impl<const KEYS_OF_BUCKET: u64> HashStore for Faster<KEYS_OF_BUCKET> {
     const NAME: &'static str = match KEYS_OF_BUCKET {
         // As its benchmark has it.
         2 => "faster",

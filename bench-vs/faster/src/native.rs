@@ -6,7 +6,7 @@ use std::path::Path;
 use std::ptr::NonNull;
 
 use sapwood_bench::Error;
-use sapwood_bench::hash::spill::{VALUE_BYTES, Value};
+use sapwood_bench::hash::spill::{VALUE_BYTES, SpillValue};
 
 /// One operation on a store in memory.
 #[repr(C)]
@@ -172,7 +172,7 @@ impl Spill {
     }
 
     /// Reads all keys together; how many came from the disk.
-    pub fn read(&self, keys: &[u64], values: &mut [Value], are_found: &mut [bool]) -> u64 {
+    pub fn read(&self, keys: &[u64], values: &mut [SpillValue], are_found: &mut [bool]) -> u64 {
         assert!(keys.len() <= values.len() && keys.len() <= are_found.len());
         // SAFETY: the store is open and this thread has entered it; for each key there is room for
         // a value, and a flag. The call ends when all reads have.
@@ -188,7 +188,7 @@ impl Spill {
         u64::try_from(fetched).expect(REFUSED)
     }
 
-    pub fn upsert(&self, key: u64, value: &Value) {
+    pub fn upsert(&self, key: u64, value: &SpillValue) {
         const { assert!(VALUE_BYTES == 100, "as the shim has it") };
         // SAFETY: the store is open and this thread has entered it; the value is as long as the shim
         // takes it to be.

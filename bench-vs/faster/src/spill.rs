@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sapwood_bench::Error;
-use sapwood_bench::hash::spill::{Key, Place, SpillStore, VALUE_BYTES, Value};
+use sapwood_bench::hash::spill::{SpillKey, SpillPlace, SpillStore, VALUE_BYTES, SpillValue};
 
 use crate::native::Spill;
 
@@ -31,7 +31,7 @@ struct Faster {
     entries_bytes: u64,
 }
 
-pub fn open(place: &Place) -> Result<Arc<dyn SpillStore>, Error> {
+pub fn open(place: &SpillPlace) -> Result<Arc<dyn SpillStore>, Error> {
     let pages = place.budget_bytes.div_ceil(PAGE_BYTES).max(PAGES_LEAST);
     let buckets = (u64::from(place.keys) / KEYS_OF_BUCKET).next_power_of_two();
     // The half rounds up what is cut off.
@@ -53,7 +53,7 @@ impl Faster {
     }
 }
 
-fn word(key: &Key) -> u64 {
+fn word(key: &SpillKey) -> u64 {
     u64::from_le_bytes(*key)
 }
 
@@ -66,7 +66,7 @@ impl SpillStore for Faster {
         self.store.leave();
     }
 
-    fn get(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get(&self, key: &SpillKey, read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         let (mut value, mut is_found) = ([[0; VALUE_BYTES]], [false]);
         self.note(self.store.read(&[word(key)], &mut value, &mut is_found));
         if is_found[0] {
@@ -75,17 +75,17 @@ impl SpillStore for Faster {
         Ok(())
     }
 
-    fn put(&self, key: &Key, value: &Value) -> Result<(), Error> {
+    fn put(&self, key: &SpillKey, value: &SpillValue) -> Result<(), Error> {
         self.store.upsert(word(key), value);
         Ok(())
     }
 
-    fn increment(&self, key: &Key) -> Result<(), Error> {
+    fn increment(&self, key: &SpillKey) -> Result<(), Error> {
         self.note(self.store.increment(&[word(key)]));
         Ok(())
     }
 
-    fn get_many(&self, keys: &[Key], read: &mut dyn FnMut(usize, &[u8])) -> Result<(), Error> {
+    fn get_many(&self, keys: &[SpillKey], read: &mut dyn FnMut(usize, &[u8])) -> Result<(), Error> {
         let words: Vec<u64> = keys.iter().map(word).collect();
         let mut values = vec![[0; VALUE_BYTES]; keys.len()];
         let mut are_found = vec![false; keys.len()];
@@ -98,7 +98,7 @@ impl SpillStore for Faster {
         Ok(())
     }
 
-    fn increment_many(&self, keys: &[Key]) -> Result<(), Error> {
+    fn increment_many(&self, keys: &[SpillKey]) -> Result<(), Error> {
         let words: Vec<u64> = keys.iter().map(word).collect();
         self.note(self.store.increment(&words));
         Ok(())

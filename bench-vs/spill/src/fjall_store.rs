@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fjall::config::CompressionPolicy;
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions};
 use sapwood_bench::Error;
-use sapwood_bench::hash::spill::{Key, Place, SpillStore, Value};
+use sapwood_bench::hash::spill::{SpillKey, SpillPlace, SpillStore, SpillValue};
 
 use crate::stripes::{Stripes, incremented};
 
@@ -16,7 +16,7 @@ struct Fjall {
     stripes: Stripes,
 }
 
-pub fn open(place: &Place) -> Result<Arc<dyn SpillStore>, Error> {
+pub fn open(place: &SpillPlace) -> Result<Arc<dyn SpillStore>, Error> {
     let db = Database::builder(&place.dir)
         .cache_size(place.budget_bytes / 4 * 3)
         .manual_journal_persist(true)
@@ -32,18 +32,18 @@ pub fn open(place: &Place) -> Result<Arc<dyn SpillStore>, Error> {
 }
 
 impl SpillStore for Fjall {
-    fn get(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get(&self, key: &SpillKey, read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         if let Some(value) = self.keyspace.get(key)? {
             read(&value);
         }
         Ok(())
     }
 
-    fn put(&self, key: &Key, value: &Value) -> Result<(), Error> {
+    fn put(&self, key: &SpillKey, value: &SpillValue) -> Result<(), Error> {
         Ok(self.keyspace.insert(key, value)?)
     }
 
-    fn increment(&self, key: &Key) -> Result<(), Error> {
+    fn increment(&self, key: &SpillKey) -> Result<(), Error> {
         let _alone = self.stripes.lock(key);
         if let Some(value) = self.keyspace.get(key)? {
             self.keyspace.insert(key, incremented(&value))?;
@@ -51,7 +51,7 @@ impl SpillStore for Fjall {
         Ok(())
     }
 
-    fn put_many(&self, entries: &[(Key, Value)]) -> Result<(), Error> {
+    fn put_many(&self, entries: &[(SpillKey, SpillValue)]) -> Result<(), Error> {
         let mut batch = self.db.batch();
         for (key, value) in entries {
             batch.insert(&self.keyspace, key, value);

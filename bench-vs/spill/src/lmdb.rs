@@ -6,7 +6,7 @@ use std::sync::Arc;
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use sapwood_bench::Error;
-use sapwood_bench::hash::spill::{Key, Place, SpillStore, VALUE_BYTES, Value};
+use sapwood_bench::hash::spill::{SpillKey, SpillPlace, SpillStore, VALUE_BYTES, SpillValue};
 
 use crate::stripes::incremented;
 
@@ -19,7 +19,7 @@ struct Lmdb {
     db: Database<Bytes, Bytes>,
 }
 
-pub fn open(place: &Place) -> Result<Arc<dyn SpillStore>, Error> {
+pub fn open(place: &SpillPlace) -> Result<Arc<dyn SpillStore>, Error> {
     let page_bytes = 1 << 20;
     let room = (place.keys as usize * (8 + VALUE_BYTES) * ROOM).next_multiple_of(page_bytes);
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
@@ -37,7 +37,7 @@ pub fn open(place: &Place) -> Result<Arc<dyn SpillStore>, Error> {
 }
 
 impl SpillStore for Lmdb {
-    fn get(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get(&self, key: &SpillKey, read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         let transaction = self.env.read_txn()?;
         if let Some(value) = self.db.get(&transaction, key)? {
             read(value);
@@ -45,11 +45,11 @@ impl SpillStore for Lmdb {
         Ok(())
     }
 
-    fn put(&self, key: &Key, value: &Value) -> Result<(), Error> {
+    fn put(&self, key: &SpillKey, value: &SpillValue) -> Result<(), Error> {
         self.put_many(&[(*key, *value)])
     }
 
-    fn increment(&self, key: &Key) -> Result<(), Error> {
+    fn increment(&self, key: &SpillKey) -> Result<(), Error> {
         // There is one writer at a time.
         let mut transaction = self.env.write_txn()?;
         if let Some(value) = self.db.get(&transaction, key)?.map(incremented) {
@@ -58,7 +58,7 @@ impl SpillStore for Lmdb {
         Ok(transaction.commit()?)
     }
 
-    fn put_many(&self, entries: &[(Key, Value)]) -> Result<(), Error> {
+    fn put_many(&self, entries: &[(SpillKey, SpillValue)]) -> Result<(), Error> {
         let mut transaction = self.env.write_txn()?;
         for (key, value) in entries {
             self.db.put(&mut transaction, key, value)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use redb::{Builder, Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
 use sapwood_bench::Error;
-use sapwood_bench::hash::spill::{Key, Place, SpillStore, Value};
+use sapwood_bench::hash::spill::{SpillKey, SpillPlace, SpillStore, SpillValue};
 
 use crate::stripes::incremented;
 
@@ -13,7 +13,7 @@ const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("spil
 
 struct Redb(Database);
 
-pub fn open(place: &Place) -> Result<Arc<dyn SpillStore>, Error> {
+pub fn open(place: &SpillPlace) -> Result<Arc<dyn SpillStore>, Error> {
     let mut builder = Builder::new();
     builder.set_cache_size(place.budget_bytes as usize);
     let store = Redb(builder.create(place.dir.join("redb"))?);
@@ -35,7 +35,7 @@ impl Redb {
 }
 
 impl SpillStore for Redb {
-    fn get(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get(&self, key: &SpillKey, read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         let transaction = self.0.begin_read()?;
         if let Some(value) = transaction.open_table(TABLE)?.get(key.as_slice())? {
             read(value.value());
@@ -43,11 +43,11 @@ impl SpillStore for Redb {
         Ok(())
     }
 
-    fn put(&self, key: &Key, value: &Value) -> Result<(), Error> {
+    fn put(&self, key: &SpillKey, value: &SpillValue) -> Result<(), Error> {
         self.put_many(&[(*key, *value)])
     }
 
-    fn increment(&self, key: &Key) -> Result<(), Error> {
+    fn increment(&self, key: &SpillKey) -> Result<(), Error> {
         // There is one writer at a time.
         self.write(Durability::None, |table| {
             let changed = table.get(key.as_slice())?.map(|value| incremented(value.value()));
@@ -58,7 +58,7 @@ impl SpillStore for Redb {
         })
     }
 
-    fn put_many(&self, entries: &[(Key, Value)]) -> Result<(), Error> {
+    fn put_many(&self, entries: &[(SpillKey, SpillValue)]) -> Result<(), Error> {
         self.write(Durability::None, |table| {
             for (key, value) in entries {
                 table.insert(key.as_slice(), value.as_slice())?;

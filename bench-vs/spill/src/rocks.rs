@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rocksdb::{BlockBasedOptions, Cache, DB, DBCompressionType, Options, WriteBatch, WriteOptions};
 use sapwood_bench::Error;
-use sapwood_bench::hash::spill::{Key, Place, SpillStore, Value};
+use sapwood_bench::hash::spill::{SpillKey, SpillPlace, SpillStore, SpillValue};
 
 use crate::stripes::{Stripes, incremented};
 
@@ -15,7 +15,7 @@ struct Rocks {
     stripes: Stripes,
 }
 
-pub fn open(place: &Place) -> Result<Arc<dyn SpillStore>, Error> {
+pub fn open(place: &SpillPlace) -> Result<Arc<dyn SpillStore>, Error> {
     let budget = place.budget_bytes as usize;
     let mut blocks = BlockBasedOptions::default();
     blocks.set_block_cache(&Cache::new_lru_cache(budget / 4 * 3));
@@ -41,18 +41,18 @@ pub fn open(place: &Place) -> Result<Arc<dyn SpillStore>, Error> {
 }
 
 impl SpillStore for Rocks {
-    fn get(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get(&self, key: &SpillKey, read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         if let Some(value) = self.db.get_pinned(key)? {
             read(&value);
         }
         Ok(())
     }
 
-    fn put(&self, key: &Key, value: &Value) -> Result<(), Error> {
+    fn put(&self, key: &SpillKey, value: &SpillValue) -> Result<(), Error> {
         Ok(self.db.put_opt(key, value, &self.unsynced)?)
     }
 
-    fn increment(&self, key: &Key) -> Result<(), Error> {
+    fn increment(&self, key: &SpillKey) -> Result<(), Error> {
         let _alone = self.stripes.lock(key);
         if let Some(value) = self.db.get_pinned(key)? {
             self.db.put_opt(key, incremented(&value), &self.unsynced)?;
@@ -60,7 +60,7 @@ impl SpillStore for Rocks {
         Ok(())
     }
 
-    fn put_many(&self, entries: &[(Key, Value)]) -> Result<(), Error> {
+    fn put_many(&self, entries: &[(SpillKey, SpillValue)]) -> Result<(), Error> {
         let mut batch = WriteBatch::default();
         for (key, value) in entries {
             batch.put(key, value);
@@ -68,7 +68,7 @@ impl SpillStore for Rocks {
         Ok(self.db.write_opt(batch, &self.unsynced)?)
     }
 
-    fn get_many(&self, keys: &[Key], read: &mut dyn FnMut(usize, &[u8])) -> Result<(), Error> {
+    fn get_many(&self, keys: &[SpillKey], read: &mut dyn FnMut(usize, &[u8])) -> Result<(), Error> {
         for (i, value) in self.db.multi_get(keys).into_iter().enumerate() {
             if let Some(value) = value? {
                 read(i, &value);

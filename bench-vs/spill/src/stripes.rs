@@ -15,7 +15,7 @@ impl Stripes {
     }
 
     /// The lock that all read-modify-writes of this key take.
-    pub fn lock(&self, key: &Key) -> MutexGuard<'_, ()> {
+    pub fn lock(&self, key: &SpillKey) -> MutexGuard<'_, ()> {
         let stripe = usize::from(u16::from_le_bytes([key[0], key[1]])) % COUNT;
         self.0[stripe].lock().unwrap_or_else(PoisonError::into_inner)
     }

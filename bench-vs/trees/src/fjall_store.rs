@@ -5,7 +5,7 @@
 use fjall::config::CompressionPolicy;
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use sapwood_bench::Error;
-use sapwood_bench::trees::{Entry, Key, Level, Place, TreeStore, Value, Writers};
+use sapwood_bench::trees::{TreeEntry, TreeKey, CommitLevel, TreePlace, TreeStore, TreeValue, Writers};
 
 /// A cache and a memtable that all entries fit into.
 const CACHE_BYTES: u64 = 512 << 20;
@@ -13,10 +13,10 @@ const CACHE_BYTES: u64 = 512 << 20;
 struct Fjall {
     db: Database,
     keyspace: Keyspace,
-    level: Level,
+    level: CommitLevel,
 }
 
-pub fn open(place: &Place) -> Result<Box<dyn TreeStore>, Error> {
+pub fn open(place: &TreePlace) -> Result<Box<dyn TreeStore>, Error> {
     let db = Database::builder(&place.dir).cache_size(CACHE_BYTES).open()?;
     let options = || {
         KeyspaceCreateOptions::default()
@@ -30,26 +30,26 @@ pub fn open(place: &Place) -> Result<Box<dyn TreeStore>, Error> {
 impl Fjall {
     fn settle(&self) -> Result<(), Error> {
         match self.level {
-            Level::Buffered => (),
-            Level::Sync => self.db.persist(PersistMode::SyncData)?,
+            CommitLevel::Buffered => (),
+            CommitLevel::Sync => self.db.persist(PersistMode::SyncData)?,
         }
         Ok(())
     }
 }
 
 impl TreeStore for Fjall {
-    fn insert(&mut self, entry: &Entry) -> Result<(), Error> {
+    fn insert(&mut self, entry: &TreeEntry) -> Result<(), Error> {
         Writers::insert(self, entry)
     }
 
-    fn remove(&mut self, key: &Key) -> Result<Option<Value>, Error> {
+    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>, Error> {
         let Some(value) = self.keyspace.get(key)? else { return Ok(None) };
         self.keyspace.remove(key)?;
         self.settle()?;
-        Ok(Some(Value::try_from(&value[..])?))
+        Ok(Some(TreeValue::try_from(&value[..])?))
     }
 
-    fn insert_all(&mut self, entries: &[Entry]) -> Result<(), Error> {
+    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result<(), Error> {
         let mut batch = self.db.batch();
         for (key, value) in entries {
             batch.insert(&self.keyspace, key, value);
@@ -59,7 +59,7 @@ impl TreeStore for Fjall {
 
     fn remove_all(
         &mut self,
-        entries: &[Entry],
+        entries: &[TreeEntry],
         removed: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Error> {
         let mut batch = self.db.batch();
@@ -72,7 +72,7 @@ impl TreeStore for Fjall {
         Ok(batch.commit()?)
     }
 
-    fn get_all(&self, entries: &[Entry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         for (key, _) in entries {
             if let Some(value) = self.keyspace.get(key)? {
                 read(&value);
@@ -95,7 +95,7 @@ impl TreeStore for Fjall {
 }
 
 impl Writers for Fjall {
-    fn insert(&self, (key, value): &Entry) -> Result<(), Error> {
+    fn insert(&self, (key, value): &TreeEntry) -> Result<(), Error> {
         self.keyspace.insert(key, value)?;
         self.settle()
     }

@@ -4,7 +4,7 @@
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use sapwood_bench::Error;
-use sapwood_bench::trees::{Entry, Key, Level, Place, TreeStore, Value, Writers};
+use sapwood_bench::trees::{TreeEntry, TreeKey, CommitLevel, TreePlace, TreeStore, TreeValue, Writers};
 
 /// Room in the map for each entry: half-empty pages, and copies of changed ones beside them.
 const ROOM_BYTES: usize = 512;
@@ -14,12 +14,12 @@ struct Lmdb {
     db: Database<Bytes, Bytes>,
 }
 
-pub fn open(place: &Place) -> Result<Box<dyn TreeStore>, Error> {
+pub fn open(place: &TreePlace) -> Result<Box<dyn TreeStore>, Error> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.map_size((1 << 30) + (place.keys * ROOM_BYTES).next_multiple_of(1 << 20));
     let flags = match place.level {
-        Level::Buffered => EnvFlags::NO_SYNC,
-        Level::Sync => EnvFlags::empty(),
+        CommitLevel::Buffered => EnvFlags::NO_SYNC,
+        CommitLevel::Sync => EnvFlags::empty(),
     };
     // SAFETY: the folder is fresh and ours alone, nothing truncates its file, and what is lost in
     // a crash is not read again.
@@ -31,19 +31,19 @@ pub fn open(place: &Place) -> Result<Box<dyn TreeStore>, Error> {
 }
 
 impl TreeStore for Lmdb {
-    fn insert(&mut self, entry: &Entry) -> Result<(), Error> {
+    fn insert(&mut self, entry: &TreeEntry) -> Result<(), Error> {
         Writers::insert(self, entry)
     }
 
-    fn remove(&mut self, key: &Key) -> Result<Option<Value>, Error> {
+    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>, Error> {
         let mut transaction = self.env.write_txn()?;
-        let value = self.db.get(&transaction, key)?.map(Value::try_from).transpose()?;
+        let value = self.db.get(&transaction, key)?.map(TreeValue::try_from).transpose()?;
         self.db.delete(&mut transaction, key)?;
         transaction.commit()?;
         Ok(value)
     }
 
-    fn insert_all(&mut self, entries: &[Entry]) -> Result<(), Error> {
+    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result<(), Error> {
         let mut transaction = self.env.write_txn()?;
         for (key, value) in entries {
             self.db.put(&mut transaction, key, value)?;
@@ -53,7 +53,7 @@ impl TreeStore for Lmdb {
 
     fn remove_all(
         &mut self,
-        entries: &[Entry],
+        entries: &[TreeEntry],
         removed: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Error> {
         let mut transaction = self.env.write_txn()?;
@@ -66,7 +66,7 @@ impl TreeStore for Lmdb {
         Ok(transaction.commit()?)
     }
 
-    fn get_all(&self, entries: &[Entry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         let transaction = self.env.read_txn()?;
         for (key, _) in entries {
             if let Some(value) = self.db.get(&transaction, key)? {
@@ -91,7 +91,7 @@ impl TreeStore for Lmdb {
 }
 
 impl Writers for Lmdb {
-    fn insert(&self, (key, value): &Entry) -> Result<(), Error> {
+    fn insert(&self, (key, value): &TreeEntry) -> Result<(), Error> {
         let mut transaction = self.env.write_txn()?;
         self.db.put(&mut transaction, key, value)?;
         Ok(transaction.commit()?)

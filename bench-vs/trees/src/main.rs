@@ -13,21 +13,21 @@ mod sqlite;
 use std::process::ExitCode;
 
 use clap::Parser;
-use sapwood_bench::trees::{Args, Engine, engines, run_with};
+use sapwood_bench::trees::{TreesArgs, TreeEngine, engines, run_with};
 
 /// Transactional trees beside embedded stores.
 #[derive(Parser)]
 struct Command {
     #[command(flatten)]
-    args: Args,
+    args: TreesArgs,
 }
 
 fn main() -> ExitCode {
     let mut engines = engines();
     engines.extend([
-        Engine { name: "lmdb", open: lmdb::open, recover: None },
-        Engine { name: "fjall", open: fjall_store::open, recover: None },
-        Engine { name: "sqlite", open: sqlite::open, recover: None },
+        TreeEngine { name: "lmdb", open: lmdb::open, recover: None },
+        TreeEngine { name: "fjall", open: fjall_store::open, recover: None },
+        TreeEngine { name: "sqlite", open: sqlite::open, recover: None },
     ]);
     match run_with(&Command::parse().args, &engines, &mut std::io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,

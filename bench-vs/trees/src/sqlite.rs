@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension};
 use sapwood_bench::Error;
-use sapwood_bench::trees::{Entry, Key, Level, Place, TreeStore, Value, Writers};
+use sapwood_bench::trees::{TreeEntry, TreeKey, CommitLevel, TreePlace, TreeStore, TreeValue, Writers};
 
 const INSERT: &str = "INSERT INTO bench (k, v) VALUES (?1, ?2)";
 const REMOVE: &str = "DELETE FROM bench WHERE k = ?1 RETURNING v";
@@ -17,11 +17,11 @@ const FIRST: u64 = 1 << 63;
 
 struct Sqlite(Mutex<Connection>);
 
-pub fn open(place: &Place) -> Result<Box<dyn TreeStore>, Error> {
+pub fn open(place: &TreePlace) -> Result<Box<dyn TreeStore>, Error> {
     let connection = Connection::open(place.dir.join("sqlite"))?;
     let synchronous = match place.level {
-        Level::Buffered => "OFF",
-        Level::Sync => "FULL",
+        CommitLevel::Buffered => "OFF",
+        CommitLevel::Sync => "FULL",
     };
     connection.execute_batch(&format!(
         "PRAGMA journal_mode = WAL;
@@ -32,11 +32,11 @@ pub fn open(place: &Place) -> Result<Box<dyn TreeStore>, Error> {
     Ok(Box::new(Sqlite(Mutex::new(connection))))
 }
 
-fn row(key: &Key) -> i64 {
+fn row(key: &TreeKey) -> i64 {
     (u64::from_be_bytes(*key) ^ FIRST).cast_signed()
 }
 
-fn key(row: i64) -> Key {
+fn key(row: i64) -> TreeKey {
     (row.cast_unsigned() ^ FIRST).to_be_bytes()
 }
 
@@ -54,34 +54,34 @@ impl Sqlite {
     }
 }
 
-fn insert(connection: &Connection, (key, value): &Entry) -> Result<(), Error> {
+fn insert(connection: &Connection, (key, value): &TreeEntry) -> Result<(), Error> {
     let mut statement = connection.prepare_cached(INSERT)?;
     statement.execute((row(key), i64::from_le_bytes(*value)))?;
     Ok(())
 }
 
-fn value(connection: &Connection, query: &str, key: &Key) -> Result<Option<Value>, Error> {
+fn value(connection: &Connection, query: &str, key: &TreeKey) -> Result<Option<TreeValue>, Error> {
     let mut statement = connection.prepare_cached(query)?;
     let value: Option<i64> = statement.query_row([row(key)], |row| row.get(0)).optional()?;
     Ok(value.map(i64::to_le_bytes))
 }
 
 impl TreeStore for Sqlite {
-    fn insert(&mut self, entry: &Entry) -> Result<(), Error> {
+    fn insert(&mut self, entry: &TreeEntry) -> Result<(), Error> {
         insert(&self.connection(), entry)
     }
 
-    fn remove(&mut self, key: &Key) -> Result<Option<Value>, Error> {
+    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>, Error> {
         value(&self.connection(), REMOVE, key)
     }
 
-    fn insert_all(&mut self, entries: &[Entry]) -> Result<(), Error> {
+    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result<(), Error> {
         self.together(|connection| entries.iter().try_for_each(|entry| insert(connection, entry)))
     }
 
     fn remove_all(
         &mut self,
-        entries: &[Entry],
+        entries: &[TreeEntry],
         removed: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Error> {
         self.together(|connection| {
@@ -94,7 +94,7 @@ impl TreeStore for Sqlite {
         })
     }
 
-    fn get_all(&self, entries: &[Entry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         self.together(|connection| {
             for (key, _) in entries {
                 if let Some(value) = value(connection, GET, key)? {
@@ -122,7 +122,7 @@ impl TreeStore for Sqlite {
 }
 
 impl Writers for Sqlite {
-    fn insert(&self, entry: &Entry) -> Result<(), Error> {
+    fn insert(&self, entry: &TreeEntry) -> Result<(), Error> {
         insert(&self.connection(), entry)
     }
 }

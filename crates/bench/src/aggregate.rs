@@ -3,93 +3,169 @@
 //! RAMCloud's tables ("Data Operations"): a table of one integer an object, of which all, a tenth
 //! or a two-hundredth are summed. Keys and integers have 8 bytes and were put in a random order.
 //! Every executor of a hash table and of an ordered one answers, forced and chosen by the planner,
-//! and the baseline, a plain loop over the same bytes, takes its turns in the same rounds. A rate
+//! and the floor, a plain loop over the same bytes, takes its turns in the same rounds. A rate
 //! counts the objects that were selected. Every answer of every round is compared with the right
-//! one; that holds beside a writer too, and what that costs is shown.
+//! one; that holds beside a writer too, whose cost is measured.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `objects` | the objects, their places and their sums |
-//! | `workload` | the queries and their selections |
-//! | `contenders` | the tables, by each executor |
-//! | `baseline` | the hardware's lower bound: the same bytes without a table |
+//! | `job` | the queries and their selections |
+//! | `engines` | the tables, by each executor |
+//! | `floor` | the hardware's lower bound: the same bytes without a table |
 //! | `disaggregate` | disaggregation: a total is spread over the objects |
 //! | `writers` | exact sums beside a writer |
-//! | `measure` | the order of measurements |
-//! | `report` | figures, printed |
-//! | `references` | published rates |
-//! | `targets` | the targets, and whether a run reached them |
 
-mod baseline;
-mod contenders;
 mod disaggregate;
-mod measure;
+mod engines;
+mod floor;
+mod job;
 mod objects;
-mod references;
-mod report;
-mod targets;
-mod workload;
 mod writers;
 
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
+use sapwood::aggregate::Executor;
+use serde_json::json;
+
 use crate::Error;
-use crate::command::{check_engines, thread_counts};
-use crate::list::Names;
-use crate::sheet::SheetFlags;
-use contenders::{TableKind, WAYS};
-use workload::Pick;
+use crate::harness::args::{Bench, Flags, Plan};
+use crate::harness::report::Report;
+use crate::harness::rounds::{Engine, rounds};
+use crate::harness::sample::{Ratio, Sample, is_ours};
+use crate::harness::target::{Against, Target, Targets};
+use disaggregate::{Disaggregation, Spread, SpreadFloor, SpreadTotal};
+use engines::{Answers, LoadedTable, TableKind, WAYS, Way};
+use floor::{AggregateFloor, COLUMN, LOOK_UPS, RECORDS, RecordMemory};
+use job::{Fraction, Pick, Picked, Sums};
+use objects::Objects;
+use writers::WrittenTable;
 
 /// The number of objects at which the targets are judged.
-const TARGET_OBJECTS: u32 = 10_000_000;
-/// Most bytes that tables and the baseline together may take.
+const TARGET_OBJECTS: usize = 10_000_000;
+/// Most bytes that tables and the floor together may take.
 const BYTES_MAX: u64 = 15 << 30;
 /// Above this many objects no list has every key: it would take more than the table.
-const LISTED_OBJECTS_MAX: u32 = 10_000_000;
+const LISTED_OBJECTS_MAX: usize = 10_000_000;
 /// Above this many objects ordered tables are left out, unless they are all that is asked for:
 /// beside a hash table they would not fit.
-const ORDERED_OBJECTS_MAX: u32 = 50_000_000;
+const ORDERED_OBJECTS_MAX: usize = 50_000_000;
+/// Objects that ordered and hash table, floor, objects and lists cost, in bytes each.
+const FLOOR_BYTES: u64 = 24 + 8 + 20;
+
+pub(crate) const BENCH: Bench = Bench {
+    name: "aggregate",
+    workloads: &[
+        "everything",
+        "range of 100 %",
+        "list of 100 %",
+        "range of 10 %",
+        "list of 10 %",
+        "range of 0.5 %",
+        "list of 0.5 %",
+    ],
+    extra: &[],
+    engines: &[
+        LOOK_UP,
+        WALK,
+        LOG,
+        PLANNER,
+        ORDERED_LOOK_UP,
+        ORDERED_RANGE,
+        ORDERED_PLANNER,
+        RECORDS,
+        COLUMN,
+        LOOK_UPS,
+    ],
+    entries: [
+        &[2_000, 20_000],
+        &[10_000, 100_000, 1_000_000, TARGET_OBJECTS],
+        &[10_000, 100_000, 1_000_000, TARGET_OBJECTS, 100_000_000],
+    ],
+    entries_range: [1_000, 1_000_000_000],
+    runs: [2, 5, 9],
+    threads: &[],
+};
+
+const LOOK_UP: &str = "sapwood-look-up";
+const WALK: &str = "sapwood-walk";
+const LOG: &str = "sapwood-log";
+const PLANNER: &str = "sapwood-planner";
+const ORDERED_LOOK_UP: &str = "sapwood-ordered-look-up";
+const ORDERED_RANGE: &str = "sapwood-ordered-range";
+const ORDERED_PLANNER: &str = "sapwood-ordered-planner";
+
+const ONE: &[usize] = &[1];
+const RANGES: &[&str] = &["range of 100 %", "range of 10 %", "range of 0.5 %"];
+const LISTS: &[&str] = &["list of 100 %", "list of 10 %", "list of 0.5 %"];
+const PARTS: &[&str] = &["range of 10 %", "list of 10 %", "range of 0.5 %", "list of 0.5 %"];
+const ALL: &[&str] = &["everything"];
+const LISTED: &[&str] = &["list of 10 %"];
+const SPREAD: &[&str] = &["disaggregate over everything"];
+const SPREAD_LIST: &[&str] = &["disaggregate over list of 10 %"];
+
+/// Two threads against one.
+const fn scales(ours: &'static [&'static str], workloads: &'static [&'static str]) -> Target {
+    Target::rate(ours, workloads, 1.7, &[]).on(&[2]).against(Against::Sample("", "", 1))
+}
+
+const TARGETS: Targets = Targets {
+    judged: TARGET_OBJECTS..=TARGET_OBJECTS,
+    size_unit: "entries",
+    hint: "pass --objects 10000000 to judge them",
+    rows: &[
+        Target::rate(&[LOG], ALL, 0.8, &[RECORDS]).on(ONE),
+        Target::rate(&[WALK], ALL, 5.0, &[]).on(ONE).against(Against::Sample(
+            LOOK_UPS,
+            "list of 10 %",
+            0,
+        )),
+        Target::rate(&[LOOK_UP], LISTED, 0.8, &[LOOK_UPS]).on(ONE),
+        Target::rate(&[LOG], SPREAD, 0.4, &[RECORDS]).on(ONE),
+        // A range of an ordered table visits what is selected alone, so that it is compared with
+        // the loop over everything.
+        Target::rate(&[ORDERED_RANGE], RANGES, 0.1, &[]).on(ONE).against(Against::Sample(
+            RECORDS,
+            "everything",
+            0,
+        )),
+        Target::rate(&[ORDERED_LOOK_UP], LISTS, 0.4, &[LOOK_UPS]).on(ONE),
+        Target::rate(&[LOOK_UP], SPREAD_LIST, 0.7, &[LOOK_UPS]).on(ONE),
+        scales(&[LOG, WALK], ALL),
+        scales(&[LOOK_UP], LISTED),
+        scales(&[ORDERED_RANGE], RANGES),
+        scales(&[ORDERED_LOOK_UP], LISTS),
+        scales(&[LOG], SPREAD),
+        scales(&[LOOK_UP], SPREAD_LIST),
+        // Where a part is selected, an object costs at most 1.3 times a look-up.
+        Target::rate(&[PLANNER], PARTS, 1.0 / 1.3, &[LOOK_UP]),
+        // The planner's choice takes at most 15 % longer than the best executor.
+        Target::rate(&[PLANNER], BENCH.workloads, 1.0 / 1.15, &[LOOK_UP, WALK, LOG]),
+        Target::rate(
+            &[ORDERED_PLANNER],
+            BENCH.workloads,
+            1.0 / 1.15,
+            &[ORDERED_LOOK_UP, ORDERED_RANGE],
+        ),
+    ],
+};
 
 /// Flags of `sapwood-bench aggregate`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
-    /// Objects of the tables, one size after the other [default:
-    /// 10000,100000,1000000,10000000]
-    #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = clap::value_parser!(u32).range(1_000..=1_000_000_000))]
-    objects: Vec<u32>,
-
-    /// Ways to answer, by the names that the table shows [default: all]
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
-    engines: Vec<String>,
-
-    /// Which parts to run [default: all]
-    #[arg(long, value_enum, value_delimiter = ',')]
-    part: Vec<Part>,
-
-    /// Threads [default: 1, 2, 4 ... and all cores]
-    #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
-    threads: Vec<usize>,
-
-    /// Interleaved runs of each figure; what takes over a second runs once
-    #[arg(long, default_value_t = 5)]
-    runs: usize,
-
+pub struct AggregateArgs {
     #[command(flatten)]
-    sheet: SheetFlags,
+    flags: Flags,
 
-    /// Finish in seconds: 2,000 and 20,000 objects, 2 runs
-    #[arg(long, conflicts_with = "full")]
-    smoke: bool,
-
-    /// Take what it needs: up to 100,000,000 objects, 9 runs
-    #[arg(long)]
-    full: bool,
+    /// Parts to run [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    part: Vec<AggregatePart>,
 }
 
 /// A part of the bench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Part {
+enum AggregatePart {
     /// Sums of all, of ranges and of lists of keys, by each executor
     Sums,
     /// Totals that are spread back over the objects
@@ -98,126 +174,242 @@ enum Part {
     Writers,
 }
 
-impl Part {
-    const ALL: [Part; 3] = [Part::Sums, Part::Disaggregate, Part::Writers];
-}
-
-/// The measurements of a run, with every default filled in.
-#[derive(Debug, Clone)]
-struct Plan {
-    objects: Vec<u32>,
-    engines: Vec<String>,
-    parts: Vec<Part>,
-    threads: Vec<usize>,
-    runs: usize,
-    /// Objects that a run looks at where a table has fewer: it is asked several times.
-    looked_at: u32,
-    /// The time that sums are repeated beside a writer.
-    window: Duration,
-}
-
-impl Args {
-    fn plan(&self) -> Result<Plan, Error> {
-        let known: Vec<_> = WAYS.iter().map(|way| way.name).chain(baseline::NAMES).collect();
-        check_engines(&self.engines, &known)?;
-        if self.runs == 0 || self.threads.contains(&0) {
-            return Err("--runs and --threads are at least 1".into());
-        }
-        let (objects, runs, window): (&[u32], _, _) = match (self.smoke, self.full) {
-            (true, _) => (&[2_000, 20_000], 2, Duration::from_millis(2)),
-            (_, true) => {
-                let all = &[10_000, 100_000, 1_000_000, TARGET_OBJECTS, 100_000_000];
-                (all, self.runs.max(9), writers::WINDOW)
-            }
-            _ => (&[10_000, 100_000, 1_000_000, TARGET_OBJECTS], self.runs, writers::WINDOW),
-        };
-        let given = |given: &[u32]| if given.is_empty() { objects } else { given }.to_vec();
-        let plan = Plan {
-            objects: given(&self.objects),
-            engines: self.engines.clone(),
-            parts: if self.part.is_empty() { Part::ALL.to_vec() } else { self.part.clone() },
-            threads: if self.threads.is_empty() { thread_counts() } else { self.threads.clone() },
-            runs,
-            looked_at: if self.smoke { 20_000 } else { 1_000_000 },
-            window,
-        };
-        for &count in &plan.objects {
-            let bytes = plan.bytes_expected(count);
-            if bytes > BYTES_MAX {
-                return Err(format!(
-                    "{count} objects would take about {} MB: choose fewer with --objects, or \
-                     fewer tables with --engines",
-                    bytes / 1_000_000
-                )
-                .into());
-            }
-        }
-        Ok(plan)
-    }
-}
-
-impl Plan {
-    fn wants(&self, name: &str) -> bool {
-        self.engines.is_empty() || self.engines.iter().any(|engine| engine == name)
-    }
-
-    /// Whether a kind of table is loaded with so many objects.
-    fn takes(&self, kind: TableKind, count: u32) -> bool {
-        let is_wanted = |kind| WAYS.iter().any(|way| way.kind == kind && self.wants(way.name));
-        let fits =
-            kind == TableKind::Hash || count <= ORDERED_OBJECTS_MAX || !is_wanted(TableKind::Hash);
-        is_wanted(kind) && fits
-    }
-
-    /// The selections of a table of so many objects.
-    fn picks(&self, count: u32) -> impl Iterator<Item = Pick> {
-        let are_listed = count <= LISTED_OBJECTS_MAX;
-        Pick::ALL.into_iter().filter(move |pick| are_listed || *pick != Pick::EVERY_KEY)
-    }
-
-    /// About the bytes that everything takes.
-    fn bytes_expected(&self, count: u32) -> u64 {
-        let tables = TableKind::ALL.into_iter().filter(|kind| self.takes(*kind, count));
-        let baseline = if baseline::NAMES.into_iter().any(|name| self.wants(name)) {
-            baseline::BYTES_EXPECTED
-        } else {
-            0
-        };
-        let each: u64 = tables.map(TableKind::bytes_expected).sum();
-        let lists = match count {
-            ..=LISTED_OBJECTS_MAX => workload::BYTES_EXPECTED,
-            _ => workload::BYTES_OF_PARTS,
-        };
-        (each + baseline + objects::BYTES_EXPECTED + lists) * u64::from(count)
-    }
-}
-
-/// The names of workloads and engines.
-pub(crate) fn names() -> Names {
-    Names::new(Pick::ALL.map(Pick::name), WAYS.iter().map(|way| way.name).chain(baseline::NAMES))
-}
-
 /// Measures and prints to `out`; progress goes to standard error.
 ///
 /// # Errors
 ///
 /// A flag names what does not exist, the tables would not fit into memory, a table answered
 /// wrongly, or `out` refuses what is written.
-pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
-    let plan = args.plan()?;
-    let mut sheet = args.sheet.open(out)?;
-    let mut last = None;
-    for &count in &plan.objects {
-        let figures = measure::measure(&plan, count)?;
-        sheet.print(
-            |out| report::print_json(out, &figures),
-            |out| report::print_tables(out, &figures),
-        )?;
-        // Targets are judged at their own size, or else at the last.
-        let is_at_home = |figures: &measure::Figures| figures.objects == TARGET_OBJECTS;
-        if !last.as_ref().is_some_and(is_at_home) {
-            last = Some(figures);
-        }
+pub fn run_to(args: &AggregateArgs, out: &mut dyn Write) -> Result<(), Error> {
+    let plan = args.flags.plan(&BENCH, &[])?;
+    for &count in &plan.entries {
+        check_memory(&plan, count)?;
     }
-    sheet.end(|out| last.iter().try_for_each(|figures| targets::print(out, figures)))
+    let mut sheet = args.flags.open(out)?;
+    let last = plan.entries.len() - 1;
+    let judged = plan.entries.iter().position(|&count| count == TARGET_OBJECTS).unwrap_or(last);
+    for (at, &count) in plan.entries.iter().enumerate() {
+        let report = AggregateCourse::load(&plan, count)?.run(&args.part)?;
+        sheet.print(&report, if at == judged { &[&TARGETS] } else { &[] })?;
+    }
+    sheet.end()
+}
+
+/// True if a kind of table is loaded with so many objects.
+fn takes(plan: &Plan, kind: TableKind, count: usize) -> bool {
+    let is_wanted = |kind| WAYS.iter().any(|way| way.kind == kind && plan.takes(way.name));
+    let fits =
+        kind == TableKind::Hash || count <= ORDERED_OBJECTS_MAX || !is_wanted(TableKind::Hash);
+    is_wanted(kind) && fits
+}
+
+/// Looks whether everything fits into memory.
+fn check_memory(plan: &Plan, count: usize) -> Result<(), Error> {
+    let tables = TableKind::ALL.into_iter().filter(|kind| takes(plan, *kind, count));
+    let has_floor = [RECORDS, COLUMN, LOOK_UPS].iter().any(|name| plan.takes(name));
+    let lists = if count <= LISTED_OBJECTS_MAX { job::BYTES_EXPECTED } else { job::BYTES_OF_PARTS };
+    let each = tables.map(TableKind::bytes_expected).sum::<u64>()
+        + if has_floor { FLOOR_BYTES } else { 0 }
+        + objects::BYTES_EXPECTED
+        + lists;
+    let bytes = each * count as u64;
+    if bytes > BYTES_MAX {
+        return Err(format!(
+            "{count} objects would take about {} MB: choose fewer with --objects, or fewer \
+             tables with --engines",
+            bytes / 1_000_000
+        )
+        .into());
+    }
+    Ok(())
+}
+
+/// One course of measurement. Tables are loaded; then, for each number of threads and each
+/// selection, all ways to answer and the floor run in rounds; then all ways to spread a total do;
+/// then sums run beside a writer.
+struct AggregateCourse<'a> {
+    plan: &'a Plan,
+    objects: Arc<Objects>,
+    picks: Vec<Arc<Picked>>,
+    stores: Vec<LoadedTable>,
+    report: Report,
+}
+
+impl AggregateCourse<'_> {
+    fn load(plan: &Plan, count: usize) -> Result<AggregateCourse<'_>, Error> {
+        let objects = Arc::new(Objects::new(u32::try_from(count)?));
+        let are_listed = count <= LISTED_OBJECTS_MAX;
+        let picks = Pick::ALL.iter().filter(|pick| are_listed || **pick != Pick::EVERY_KEY);
+        let picks: Result<Vec<_>, Error> =
+            picks.map(|pick| Ok(Arc::new(Picked::new(*pick, &objects)?))).collect();
+        let mut report = Report::new("aggregate", count, "8+8 B", &[]);
+        report.title =
+            ", put in a random order; a rate counts the objects that are selected".into();
+        let mut stores = Vec::new();
+        for kind in TableKind::ALL.into_iter().filter(|kind| takes(plan, *kind, count)) {
+            report.progress.set_message("loading a table");
+            let store = LoadedTable::load(kind, &objects)?;
+            let bytes = store.bytes() as f64 / count as f64;
+            let ways = WAYS.iter().filter(|way| way.kind == kind);
+            report.bytes_per_entry.extend(ways.map(|way| (way.name.to_owned(), bytes)));
+            report.title += &format!("; {}: {bytes:.1} B an object", kind.title());
+            stores.push(store);
+        }
+        Ok(AggregateCourse { plan, objects, picks: picks?, stores, report })
+    }
+
+    fn run(mut self, parts: &[AggregatePart]) -> Result<Report, Error> {
+        let has = |part| parts.is_empty() || parts.contains(&part);
+        if has(AggregatePart::Sums) {
+            self.sums()?;
+        }
+        if has(AggregatePart::Disaggregate) {
+            self.disaggregations()?;
+        }
+        // Writers move amounts between objects, so that they come last.
+        if has(AggregatePart::Writers) {
+            self.writers()?;
+        }
+        context(&mut self.report);
+        Ok(self.report)
+    }
+
+    /// Repetitions of a query in a run: a small table is asked several times.
+    fn times(&self) -> usize {
+        let looked_at = self.plan.mode.pick(20_000, 1_000_000, 1_000_000_u32);
+        looked_at.div_ceil(self.objects.count()) as usize
+    }
+
+    fn picked(&self, pick: Pick) -> &Arc<Picked> {
+        self.picks.iter().find(|picked| picked.pick == pick).expect("all picks are there")
+    }
+
+    /// The ways of the tables that are there, if they are wanted.
+    fn ways(&self) -> impl Iterator<Item = (Way, &LoadedTable)> {
+        let wanted = WAYS.into_iter().filter(|way| self.plan.takes(way.name));
+        wanted.flat_map(|way| {
+            self.stores.iter().filter(move |it| it.kind() == way.kind).map(move |it| (way, it))
+        })
+    }
+
+    /// The floor's memory, if one of its forms is wanted.
+    fn floor(&self, names: &[&'static str]) -> Option<RecordMemory> {
+        names.iter().any(|name| self.plan.takes(name)).then(|| RecordMemory::load(&self.objects))
+    }
+
+    fn sums(&mut self) -> Result<(), Error> {
+        let mut engines: Vec<Box<dyn Engine<Sums>>> = Vec::new();
+        for (way, store) in self.ways() {
+            engines.push(Box::new(Answers::new(way, store.clone())));
+        }
+        let names = [RECORDS, COLUMN, LOOK_UPS];
+        if let Some(memory) = self.floor(&names).map(Arc::new) {
+            for name in names.into_iter().filter(|name| self.plan.takes(name)) {
+                engines.push(Box::new(AggregateFloor { name, memory: Arc::clone(&memory) }));
+            }
+        }
+        let (runs, times) = (self.plan.runs, self.times());
+        for &threads in &self.plan.threads {
+            for picked in self.picks.iter().filter(|it| self.plan.runs(it.pick.name())) {
+                let job = Sums { picked: Arc::clone(picked), threads, times };
+                rounds(&mut engines, &mut self.report, runs, |_| job.clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn disaggregations(&mut self) -> Result<(), Error> {
+        let mut engines: Vec<Box<dyn Engine<Disaggregation>>> = Vec::new();
+        for (way, store) in self.ways() {
+            engines.push(Box::new(Spread::new(way, store.clone())));
+        }
+        let names = [RECORDS, LOOK_UPS];
+        if let Some(memory) = self.floor(&names) {
+            let memory = Arc::new(parking_lot::Mutex::new(memory));
+            for name in names.into_iter().filter(|name| self.plan.takes(name)) {
+                engines.push(Box::new(SpreadFloor { name, memory: Arc::clone(&memory) }));
+            }
+        }
+        let (runs, times) = (self.plan.runs, self.times());
+        for &threads in &self.plan.threads {
+            for pick in disaggregate::PICKS {
+                let total = Arc::new(SpreadTotal::new(self.picked(pick))?);
+                let job = Disaggregation { total, threads, times };
+                rounds(&mut engines, &mut self.report, runs, |_| job.clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn writers(&mut self) -> Result<(), Error> {
+        let window =
+            self.plan.mode.pick(Duration::from_millis(2), writers::WINDOW, writers::WINDOW);
+        for store in &self.stores {
+            let summed: Vec<_> = writers::SUMMED
+                .into_iter()
+                .filter(|(way, _)| way.kind == store.kind() && self.plan.takes(way.name))
+                .map(|(way, pick)| (way, Arc::clone(self.picked(pick))))
+                .collect();
+            if !summed.is_empty() {
+                let written = WrittenTable { store, objects: self.objects.count(), summed, window };
+                written.measure(self.plan.runs, &mut self.report)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds to rates what they mean: the executor, the share of the floor in the same rounds, and the
+/// multiple of the rate that was published for RAMCloud, on its machine. None of these is a bar.
+fn context(report: &mut Report) {
+    let context = |sample: &Sample| -> Option<serde_json::Value> {
+        let way = WAYS.into_iter().find(|way| way.name == sample.engine && is_ours(way.name))?;
+        let chosen =
+            sample.fields.get("executor").and_then(|it| it.as_str()?.parse::<Executor>().ok());
+        let executor = way.executor.or(chosen)?;
+        let spread = sample.workload.strip_prefix("disaggregate over ");
+        let pick = Pick::named(spread.unwrap_or(&sample.workload))?;
+        let floor = match (executor, pick) {
+            (Executor::LookUp, _) => LOOK_UPS,
+            (Executor::Walk | Executor::Log, Pick::Everything | Pick::Range(_)) => RECORDS,
+            // It visits what is selected alone, where the loop visits everything.
+            (Executor::Range, _) if pick.share() == Fraction::All => RECORDS,
+            _ => "none",
+        };
+        let floor = report.rate(floor, &sample.workload, sample.threads);
+        let share = floor.map(|floor| Ratio::of(&sample.rounds, &floor.rounds).json());
+        let published = match spread {
+            Some(_) => (executor == Executor::LookUp).then_some(2_000.0),
+            None => ramcloud(executor, pick.share()),
+        };
+        let times = published.map(|theirs| sample.median() / 1e3 / theirs);
+        let mut context = json!({ "executor": executor.to_string() });
+        if let Some(share) = share {
+            context["share_of_floor"] = share;
+        }
+        if let Some(times) = times {
+            context["times_ramcloud"] = json!(times);
+        }
+        Some(context)
+    };
+    let contexts: Vec<_> = report.samples.iter().map(context).collect();
+    for (sample, context) in report.samples.iter_mut().zip(contexts) {
+        sample.fields.extend(context.map(crate::harness::sample::fields).unwrap_or_default());
+    }
+}
+
+/// Objects a ms that RAMCloud reached on one server, as its wiki page "Data Operations" gives them,
+/// the most of all table sizes. A walk is its `forEach`; its tables have no order.
+fn ramcloud(executor: Executor, share: Fraction) -> Option<f64> {
+    let [look_up, walk, log] = match share {
+        Fraction::All => [5_036.0, 16_012.0, 70_323.0],
+        Fraction::Tenth => [4_030.0, 1_322.0, 6_825.0],
+        Fraction::TwoHundredth => [3_650.0, 63.0, 345.0],
+    };
+    match executor {
+        Executor::LookUp => Some(look_up),
+        Executor::Walk => Some(walk),
+        Executor::Log => Some(log),
+        Executor::Range => None,
+    }
 }

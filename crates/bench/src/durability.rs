@@ -1,85 +1,118 @@
-//! What it costs that ordered and hash tables last, and how long opening them takes.
+//! The cost of durable ordered and hash tables, and of opening them.
 //!
 //! *Levels*: writers put to keys that are there, in place, while changes are to outlive nothing, the
 //! process, power loss soon, or power loss at once; Redis beside it, over loopback, and embedded
 //! stores at equal durability. *Checkpoints*: single puts while one is written, and while none is.
 //! *Recovery*: opening what was closed, and what ended; Redis beside it. *Log bytes*: of a change.
-//! Contenders take turns in each round. Every run checks the values that it leaves.
+//! Engines take turns in each round. Every run checks the values that it leaves.
 //!
-//! Engines outside this workspace run the same workloads through [`Store`] and [`run_with`].
+//! Engines outside this workspace run the same workloads through [`DurableStore`] and [`run_with`].
 //!
 //! | module | holds |
 //! |---|---|
-//! | `workload` | the timed operations; keys and values |
+//! | `data` | levels of durability; keys and values |
 //! | `store` | the interface of an engine |
-//! | `ours` | ordered and hash tables of a database |
-//! | `peers` | engines of this process that are light to build |
-//! | `redis` | Redis, in a process of its own |
-//! | `floor` | what the disk does by itself |
+//! | `ours`, `redb`, `redis` | the engines of this workspace |
 //! | `writers` | threads that put for a while |
-//! | `levels` | rates of puts at each level |
-//! | `checkpoints` | single puts beside a checkpoint |
+//! | `levels` | rates of puts at each level, beside the disk by itself |
+//! | `checkpoints` | single puts beside a checkpoint; bytes of the log for a change |
 //! | `recovery` | opening what was closed, and what ended |
-//! | `log_bytes` | bytes of the log for a change |
-//! | `measure` | the order of measurements |
-//! | `report` | figures, printed |
-//! | `targets` | the targets, and whether a run reached them |
 
 mod checkpoints;
-mod floor;
+mod data;
 mod levels;
-mod log_bytes;
-mod measure;
 mod ours;
-mod peers;
 mod recovery;
+mod redb;
 mod redis;
-mod report;
 mod store;
-mod targets;
-mod workload;
 mod writers;
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::time::Duration;
 
-pub use store::{Engine, Place, Store};
-pub use workload::{Data, Level};
+pub use data::{Data, Level};
+pub use store::{DurableEngine, DurablePlace, DurableStore};
 
 use crate::Error;
-use crate::command::check_engines;
-use crate::list::Names;
-use crate::sheet::SheetFlags;
+use crate::harness::args::{Bench, Flags, Plan, or};
+use crate::harness::sample::{NANOSECONDS, SECONDS};
+use crate::harness::target::{Against, Target, Targets};
+use ours::{HASH, ORDERED};
 
-/// The numbers of entries at which targets of recovery and of checkpoints are judged.
-const TARGET_RECOVERED: u32 = 10_000_000;
-const TARGET_CHECKPOINTED: u32 = 1_000_000;
-/// The same of levels: the shortest run.
-const TARGET_SECONDS: f64 = 0.5;
+pub(crate) const BENCH: Bench = Bench {
+    name: "durability",
+    workloads: &["levels", "checkpoints", "recovery", "log-bytes"],
+    extra: &[],
+    engines: &[ORDERED, HASH, "redb", redis::NAME, levels::FLOOR],
+    entries: [&[2_000], &[1_000_000], &[1_000_000]],
+    entries_range: [10, 99_999_999],
+    runs: [2, 3, 5],
+    threads: &[1, 8, 50],
+};
 
-/// Flags of `sapwood-bench durability`.
+const OURS: &[&str] = &[ORDERED, HASH];
+const BESIDE: &str = "put beside a checkpoint";
+const WITHOUT: &str = "put without a checkpoint";
+const FROM: [&[&str]; 2] = [&["recovery from checkpoint"], &["recovery from log"]];
+
+const fn of_level(
+    workloads: &'static [&'static str],
+    least: f64,
+    workload: &'static str,
+    threads: usize,
+) -> Target {
+    Target::rate(OURS, workloads, least, &[]).against(Against::Sample("", workload, threads))
+}
+
+const LEVELS: Targets = Targets {
+    judged: 500..=usize::MAX,
+    size_unit: "ms a run",
+    hint: "leave --seconds and --smoke out to judge them",
+    rows: &[
+        of_level(&["put 8 B, async"], 0.7, "put 8 B, memory", 0),
+        of_level(&["put 1 KB, async"], 0.7, "put 1 KB, memory", 0),
+        of_level(&["put 8 B, sync", "put 1 KB, sync"], 10.0, "", 1).on(&[50]),
+    ],
+};
+
+const CHECKPOINTS: Targets = Targets {
+    judged: 1_000_000..=usize::MAX,
+    size_unit: "entries",
+    hint: "pass --full to judge them",
+    rows: &[Target::most(OURS, &[BESIDE], &NANOSECONDS, 2.0, Against::Sample("", WITHOUT, 0))],
+};
+
+const RECOVERY: Targets = Targets {
+    judged: 10_000_000..=usize::MAX,
+    size_unit: "entries",
+    hint: "pass --full to judge them",
+    rows: &[
+        Target::most(OURS, FROM[0], &SECONDS, 1.0, Against::Constant(5.0)),
+        Target::most(OURS, FROM[1], &SECONDS, 1.0, Against::Constant(5.0)),
+        Target::most(OURS, FROM[0], &SECONDS, 1.0, Against::Best(&[redis::NAME])),
+        Target::most(OURS, FROM[1], &SECONDS, 1.0, Against::Best(&[redis::NAME])),
+    ],
+};
+
+/// Flags of `sapwood-bench durability`. Its entries are keys that are put to, of 8-byte values; of
+/// 1 KB values a tenth of them. Its threads are writers, and connections of Redis.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
-    /// What to measure [default: all]
+pub struct DurabilityArgs {
+    #[command(flatten)]
+    flags: Flags,
+
+    /// Parts to run [default: all]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PARTS")]
-    part: Vec<Part>,
+    part: Vec<DurabilityPart>,
 
-    /// Keys that are put to, of 8-byte values; of 1 KB values a tenth of them [default: 1000000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=99_999_999))]
-    keys: Option<u32>,
-
-    /// What changes outlive [default: all]
+    /// Levels of durability [default: all]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "LEVELS")]
     levels: Vec<Level>,
 
-    /// Keys and values
+    /// Keys and values [default: all]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "SIZES")]
     data: Vec<Data>,
-
-    /// Writers, and connections of Redis
-    #[arg(long, value_delimiter = ',', value_name = "COUNTS", default_values_t = [1, 8, 50])]
-    writers: Vec<usize>,
 
     /// Entries of the table that checkpoints are written of [default: 200000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99_999_999))]
@@ -89,38 +122,14 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99_999_999))]
     recovered: Option<u32>,
 
-    /// Engines to run, by the names that the table shows [default: those that are installed]
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
-    engines: Vec<String>,
-
-    /// Interleaved runs of each figure
-    #[arg(long, default_value_t = 3)]
-    runs: usize,
-
     /// Seconds of a run [default: 0.6]
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
-
-    /// A folder on the disk to measure: fresh ones inside it are used and removed [default: the
-    /// system's temporary folder]
-    #[arg(long)]
-    dir: Option<PathBuf>,
-
-    #[command(flatten)]
-    sheet: SheetFlags,
-
-    /// Finish in seconds: 2,000 keys, 10,000 recovered entries, 2 runs of a hundredth of a second
-    #[arg(long, conflicts_with = "full")]
-    smoke: bool,
-
-    /// Take what it needs: 10,000,000 recovered entries, 1,000,000 under a checkpoint, 5 runs
-    #[arg(long)]
-    full: bool,
 }
 
 /// A part of the bench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Part {
+enum DurabilityPart {
     /// Rates of puts at each level
     Levels,
     /// Single puts while a checkpoint is written, and while none is
@@ -131,99 +140,56 @@ enum Part {
     LogBytes,
 }
 
-impl Part {
-    const ALL: [Part; 4] = [Part::Levels, Part::Checkpoints, Part::Recovery, Part::LogBytes];
-}
-
 /// The measurements of a run, with every default filled in.
-#[derive(Debug, Clone)]
-struct Plan {
-    parts: Vec<Part>,
-    keys: u32,
+struct Sizes {
+    plan: Plan,
     levels: Vec<Level>,
-    data: Vec<Data>,
-    writers: Vec<usize>,
     checkpointed: u32,
     recovered: u32,
-    engines: Vec<String>,
-    runs: usize,
+    /// The time of a run.
     time: Duration,
-    dir: PathBuf,
 }
 
-impl Args {
-    fn plan(&self, known: &[Engine]) -> Result<Plan, Error> {
-        let names: Vec<&str> =
-            known.iter().map(|engine| engine.name).chain([redis::NAME, floor::NAME]).collect();
-        check_engines(&self.engines, &names)?;
-        let sized = |smoke, usual, full| match (self.smoke, self.full) {
-            (true, _) => smoke,
-            (_, true) => full,
-            _ => usual,
-        };
-        let seconds = self.seconds.unwrap_or(if self.smoke { 0.01 } else { 0.6 });
-        if self.runs == 0 || self.writers.contains(&0) || seconds.is_nan() || seconds <= 0.0 {
-            return Err("--runs and --writers are at least 1, --seconds above 0".into());
+impl Sizes {
+    fn new(args: &DurabilityArgs, engines: &[DurableEngine]) -> Result<Sizes, Error> {
+        let outside: Vec<&str> = engines.iter().map(|engine| engine.name).collect();
+        let plan = args.flags.plan(&BENCH, &outside)?;
+        let seconds = args.seconds.unwrap_or(plan.mode.pick(0.01, 0.6, 0.6));
+        if seconds.is_nan() || seconds <= 0.0 {
+            return Err("--seconds is above 0".into());
         }
-        Ok(Plan {
-            parts: chosen(&self.part, &Part::ALL),
-            keys: self.keys.unwrap_or(sized(2_000, 1_000_000, 1_000_000)),
-            levels: chosen(&self.levels, &Level::ALL),
-            data: chosen(&self.data, &Data::ALL),
-            writers: self.writers.clone(),
-            checkpointed: self.checkpointed.unwrap_or(sized(2_000, 200_000, TARGET_CHECKPOINTED)),
-            recovered: self.recovered.unwrap_or(sized(10_000, 1_000_000, TARGET_RECOVERED)),
-            engines: self.engines.clone(),
-            runs: match (self.smoke, self.full) {
-                (true, _) => self.runs.min(2),
-                (_, true) => self.runs.max(5),
-                _ => self.runs,
-            },
+        let checkpointed = plan.mode.pick(2_000, 200_000, 1_000_000);
+        let recovered = plan.mode.pick(10_000, 1_000_000, 10_000_000);
+        Ok(Sizes {
+            plan,
+            levels: or(&args.levels, &Level::ALL),
+            checkpointed: args.checkpointed.unwrap_or(checkpointed),
+            recovered: args.recovered.unwrap_or(recovered),
             time: Duration::from_secs_f64(seconds),
-            dir: self.dir.clone().unwrap_or_else(std::env::temp_dir),
         })
-    }
-}
-
-/// Those that were named, or all.
-fn chosen<T: Copy>(named: &[T], all: &[T]) -> Vec<T> {
-    if named.is_empty() { all } else { named }.to_vec()
-}
-
-impl Plan {
-    fn takes(&self, name: &str) -> bool {
-        self.engines.is_empty() || self.engines.iter().any(|wanted| wanted == name)
     }
 
     fn keys(&self, data: Data) -> u32 {
+        let keys = self.plan.size() as u32;
         match data {
-            Data::Small => self.keys,
-            Data::Large => self.keys / 10,
+            Data::Small => keys,
+            Data::Large => keys / 10,
         }
     }
 }
 
 /// The engines of this workspace: ours, then peers.
-pub fn engines() -> Vec<Engine> {
-    let ours = ours::ENGINES.iter().copied();
-    let ours = ours.chain(peers::ENGINES);
-    ours.collect()
-}
-
-/// The names of workloads and engines.
-pub(crate) fn names() -> Names {
-    Names::new(
-        Level::ALL.map(Level::name),
-        engines().iter().map(|engine| engine.name).chain([redis::NAME, floor::NAME]),
-    )
+#[must_use]
+pub fn engines() -> Vec<DurableEngine> {
+    ours::ENGINES.into_iter().chain([redb::ENGINE]).collect()
 }
 
 /// Measures and prints to `out`; progress goes to standard error.
 ///
 /// # Errors
 ///
-/// As of [`run_with`].
-pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
+/// The errors of [`run_with`].
+pub fn run_to(args: &DurabilityArgs, out: &mut dyn Write) -> Result<(), Error> {
     run_with(args, &engines(), out)
 }
 
@@ -233,13 +199,30 @@ pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
 ///
 /// A flag names what does not exist, the folder cannot be used, our engine answered wrongly, or
 /// `out` refuses what is written.
-pub fn run_with(args: &Args, engines: &[Engine], out: &mut dyn Write) -> Result<(), Error> {
-    let plan = args.plan(engines)?;
-    let mut sheet = args.sheet.open(out)?;
-    let figures = measure::measure(&plan, engines)?;
-    sheet.print(
-        |out| report::print_json(out, &figures),
-        |out| report::print_tables(out, &figures),
-    )?;
-    sheet.end(|out| targets::print(out, &figures))
+pub fn run_with(
+    args: &DurabilityArgs,
+    engines: &[DurableEngine],
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let sizes = Sizes::new(args, engines)?;
+    let mut sheet = args.flags.open(out)?;
+    let has =
+        |part, name| (args.part.is_empty() || args.part.contains(&part)) && sizes.plan.runs(name);
+    if has(DurabilityPart::Levels, "levels") {
+        for data in or(&args.data, &Data::ALL) {
+            sheet.print(&levels::measure(&sizes, engines, data)?, &[&LEVELS])?;
+        }
+    }
+    if has(DurabilityPart::Checkpoints, "checkpoints") {
+        sheet.print(&checkpoints::measure(&sizes)?, &[&CHECKPOINTS])?;
+    }
+    if has(DurabilityPart::Recovery, "recovery") {
+        sheet.print(&recovery::measure(&sizes)?, &[&RECOVERY])?;
+    }
+    if has(DurabilityPart::LogBytes, "log-bytes") {
+        for data in Data::ALL {
+            sheet.print(&checkpoints::log_bytes(&sizes, data)?, &[])?;
+        }
+    }
+    sheet.end()
 }

@@ -3,71 +3,153 @@
 //! FASTER's evaluation: all keys are loaded, then 8-byte values are read, blindly updated, or
 //! added to, in several mixes, uniformly and by Zipf's law, one key a call and in batches. All
 //! stores stand loaded in one process, and in each round they take turns with the same planned
-//! operations. Every value tells which key it belongs to: what is read is summed and compared with
-//! what the keys must give, written values are looked at after each run, and sums of what was
-//! added are compared before and after.
+//! operations. Every value names its key: reads are summed and compared with what the keys must
+//! give, written values are looked at after each run, and sums of what was added are compared
+//! before and after.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `workload` | the keys and values, the timed operations |
-//! | `store` | the interface of an engine, one key a call or many |
-//! | `contenders` | the engines |
-//! | [`peer`] | stores outside this workspace that take part |
-//! | `in_process` | a job on a store of this process |
-//! | `baseline` | the hardware's lower bound: the same memory without a map |
-//! | `measure` | the order of measurements |
-//! | `report` | figures, printed |
+//! | `job` | the keys and values, the timed operations |
+//! | `store` | the interface of a map, and a job on one |
+//! | `engines` | the maps of this process |
+//! | `floor` | the hardware's lower bound: the same memory without a map |
+//! | [`peer`] | maps outside this workspace that take part |
 //! | [`spill`] | stores whose data is larger than their memory |
-//! | `targets` | the targets, and whether a run reached them |
 
-mod baseline;
-mod contenders;
-mod flags;
-mod in_process;
-mod load;
-mod measure;
-pub mod peer;
-mod report;
+mod engines;
+mod floor;
+mod job;
 pub mod spill;
 mod store;
-mod targets;
-mod workload;
 
 use std::io::Write;
 
-pub use flags::RoundFlags;
-pub use spill::SpillFlags;
-
 use crate::Error;
-use crate::command::check_engines;
-use crate::list::Names;
-use flags::Rounds;
-use peer::Peer;
-use spill::Engine;
-use workload::{KEYS_MAX, Mix};
+use crate::harness::args::{Bench, Flags, Plan};
+use crate::harness::report::Report;
+use crate::harness::rounds::{Figure, latencies, rounds};
+use crate::harness::sample::{BYTES_OF_ENTRY, OPERATIONS, fields, is_ours};
+use crate::harness::system::touch;
+use crate::harness::target::{Against, Bound, Target, Targets};
+use engines::{MOKA_KEYS_MAX, SAPWOOD, SAPWOOD_16, SAPWOOD_32};
+use job::{Draw, HashJob, KEYS_MAX, Mix};
+use peer::HashPeer;
+use spill::{SpillEngine, SpillFlags};
+use store::HashContender;
+
+/// Maps outside this workspace that take part in memory, and what they are written with.
+pub mod peer {
+    pub use super::job::{Mix, Op, key, number_of, value};
+    pub use super::store::{HashPeer, HashStore};
+    pub use crate::harness::tally::Tally;
+}
 
 /// The number of keys at which the targets are judged.
-const TARGET_KEYS: u32 = 50_000_000;
+const TARGET_KEYS: usize = 50_000_000;
+/// The least number of keys at which targets against FASTER are judged.
+const FASTER_KEYS: usize = 2_500_000;
 /// Most bytes that all stores together may take.
 const BYTES_MAX: u64 = 15 << 30;
+/// Bytes that a store is taken to need for an entry.
+const ENTRY_BYTES: usize = 50;
+/// Most rounds of loading: a store is emptied for each.
+const LOADS_MAX: usize = 3;
+
+pub(crate) const BENCH: Bench = Bench {
+    name: "hash",
+    workloads: &["read", "read-50", "update", "read-modify-write"],
+    extra: &["read-99", "read-95", "read-90"],
+    engines: &[
+        SAPWOOD,
+        SAPWOOD_16,
+        SAPWOOD_32,
+        "hashbrown-shards",
+        "dashmap",
+        "papaya",
+        "papaya-atomic",
+        "scc",
+        "moka",
+        "mutex-hashmap",
+        "floor-record",
+        "floor-bucket-and-record",
+        "floor-chain",
+        spill::STAY,
+    ],
+    entries: [&[20_000], &[2_500_000], &[TARGET_KEYS]],
+    entries_range: [16, KEYS_MAX as usize],
+    runs: [2, 5, 5],
+    threads: &[],
+};
+
+/// The peers that targets are set against: those made for many threads.
+const CONCURRENT: &[&str] =
+    &["hashbrown-shards", "dashmap", "papaya", "papaya-atomic", "scc", "moka"];
+/// FASTER in the forms that the peer project `faster` brings, where it does.
+const FASTER: &[&str] = &["faster", "faster-compact"];
+const BOTH: &[usize] = &[1, 2];
+const ALL_UNIFORM: &[&str] = &[
+    "read uniform",
+    "read-99 uniform",
+    "read-95 uniform",
+    "read-90 uniform",
+    "read-50 uniform",
+    "update uniform",
+    "read-modify-write uniform",
+];
+const PURE: &[&str] = &["read uniform", "update uniform", "read-modify-write uniform"];
+const FOUR: &[&str] =
+    &["read uniform", "read-50 uniform", "update uniform", "read-modify-write uniform"];
+
+const TARGETS: Targets = Targets {
+    judged: TARGET_KEYS..=usize::MAX,
+    size_unit: "entries",
+    hint: "pass --full to judge them",
+    rows: &[
+        Target::rate(&[SAPWOOD], PURE, 1.3, CONCURRENT).on(BOTH),
+        Target::rate(&[SAPWOOD_16], ALL_UNIFORM, 2.4, CONCURRENT).on(BOTH),
+        Target::rate(&[SAPWOOD_32], ALL_UNIFORM, 3.0, CONCURRENT).on(BOTH),
+        Target {
+            ours: &[SAPWOOD],
+            workloads: &["memory"],
+            threads: &[1],
+            unit: Some(&BYTES_OF_ENTRY),
+            against: Against::Constant(40.0),
+            bound: Bound::Most(1.0),
+        },
+    ],
+};
+
+/// FASTER takes one key a call. Figures of another run say nothing, as they come from another
+/// machine or another hour.
+const TARGETS_AGAINST_FASTER: Targets = Targets {
+    judged: FASTER_KEYS..=usize::MAX,
+    size_unit: "entries",
+    hint: "leave --smoke out to judge them",
+    rows: &[
+        Target::rate(&[SAPWOOD], FOUR, 3.0, FASTER).on(BOTH),
+        Target::rate(&[SAPWOOD_32], FOUR, 9.0, FASTER).on(BOTH),
+        Target::rate(&[SAPWOOD], &["load"], 5.0, FASTER),
+    ],
+};
 
 /// Flags of `sapwood-bench hash`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
-    /// Keys loaded [default: 2500000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=i64::from(KEYS_MAX)))]
-    keys: Option<u32>,
-
-    /// Engines to run, by the names that the table shows [default: all]
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
-    engines: Vec<String>,
-
-    /// Which parts to run: stores in memory, stores larger than memory [default: memory]
-    #[arg(long, value_enum, value_delimiter = ',')]
-    part: Vec<Part>,
-
+pub struct HashArgs {
     #[command(flatten)]
-    rounds: RoundFlags,
+    flags: Flags,
+
+    /// Leave out the pass that times single calls
+    #[arg(long)]
+    no_latencies: bool,
+
+    /// Parts to run: stores in memory, stores larger than memory [default: memory; both in a smoke
+    /// run and a full one]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    part: Vec<HashPart>,
+
+    /// The distribution of keys
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["uniform", "zipf"])]
+    draw: Vec<Draw>,
 
     #[command(flatten)]
     spill: SpillFlags,
@@ -75,69 +157,27 @@ pub struct Args {
 
 /// A part of the bench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Part {
+enum HashPart {
     /// 8-byte keys and values in memory, beside other maps
     Memory,
     /// 8-byte keys and 100-byte values on a disk, a quarter of them in memory
     Spill,
 }
 
-/// The measurements of a run, with every default filled in.
-#[derive(Debug, Clone)]
-struct Plan {
-    keys: u32,
-    engines: Vec<String>,
-    rounds: Rounds,
-    /// Operations of each thread in a run.
-    ops: usize,
-}
-
-impl Args {
-    fn plan(&self, engines: Vec<String>, outside: &[Peer]) -> Result<Plan, Error> {
-        let (keys, ops) = match (self.rounds.smoke, self.rounds.full) {
-            (true, _) => (20_000, 2_000),
-            (_, true) => (TARGET_KEYS, 5_000_000),
-            _ => (2_500_000, 1_000_000),
-        };
-        let keys = self.keys.unwrap_or(keys);
-        let chosen =
-            |name: &&str| engines.is_empty() || engines.iter().any(|chosen| chosen == name);
-        let each: u64 = contenders::names(outside)
-            .filter(chosen)
-            .filter(|name| contenders::takes(name, keys))
-            .map(|name| contenders::bytes_expected(name, outside))
-            .sum();
-        if each * u64::from(keys) > BYTES_MAX {
-            return Err(format!(
-                "{keys} keys would take about {} MB in these engines together: choose fewer with --engines, or fewer --keys",
-                each * u64::from(keys) / 1_000_000
-            )
-            .into());
-        }
-        Ok(Plan {
-            keys,
-            engines,
-            rounds: self.rounds.rounds(&Mix::ALL)?,
-            ops: self.rounds.ops.unwrap_or(ops),
-        })
-    }
-
-    fn parts(&self) -> Vec<Part> {
-        match (self.part.is_empty(), self.rounds.smoke || self.rounds.full) {
-            (false, _) => self.part.clone(),
-            (true, true) => vec![Part::Memory, Part::Spill],
-            (true, false) => vec![Part::Memory],
+impl HashArgs {
+    fn has(&self, part: HashPart) -> bool {
+        match (self.part.is_empty(), self.flags.mode()) {
+            (false, _) => self.part.contains(&part),
+            (true, crate::harness::args::Mode::Usual) => part == HashPart::Memory,
+            (true, _) => true,
         }
     }
-}
 
-/// The names of workloads and engines.
-pub(crate) fn names() -> Names {
-    let engines = contenders::names(&[]).chain(spill::our_engines().map(|engine| engine.name));
-    let mut engines: Vec<&str> = engines.collect();
-    let mut seen = std::collections::HashSet::new();
-    engines.retain(|name| seen.insert(*name));
-    Names::new(Mix::ALL.map(Mix::name), engines)
+    /// True if an engine is named by `--engines`, or none is.
+    #[must_use]
+    pub fn takes(&self, engine: &str) -> bool {
+        self.flags.engines.is_empty() || self.flags.engines.iter().any(|name| name == engine)
+    }
 }
 
 /// Measures and prints to `out`; progress goes to standard error.
@@ -146,53 +186,167 @@ pub(crate) fn names() -> Names {
 ///
 /// A flag names what does not exist, the engines together would not fit into memory, our engine
 /// answered wrongly, or `out` refuses what is written.
-pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
+pub fn run_to(args: &HashArgs, out: &mut dyn Write) -> Result<(), Error> {
     run_with(args, &[], &[], out)
 }
 
-/// As [`run_to`], with stores from outside this workspace: `peers` in memory, `spilling` where data
-/// is larger than memory.
+/// Measures with stores from outside this workspace: `peers` in memory, `spilling` where data is
+/// larger than memory.
 ///
 /// # Errors
 ///
-/// As of [`run_to`].
+/// The errors of [`run_to`].
 pub fn run_with(
-    args: &Args,
-    peers: &[Peer],
-    spilling: &[Engine],
+    args: &HashArgs,
+    peers: &[HashPeer],
+    spilling: &[SpillEngine],
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let parts = args.parts();
-    let engines_of_spill: Vec<Engine> =
-        spill::our_engines().iter().chain(spilling).copied().collect();
-    let in_memory = |name: &str| contenders::names(peers).any(|known| known == name);
-    let in_spill = |name: &str| engines_of_spill.iter().any(|engine| engine.name == name);
-    let in_spill_alone =
-        engines_of_spill.iter().map(|engine| engine.name).filter(|name| !in_memory(name));
-    let known: Vec<&str> = contenders::names(peers).chain(in_spill_alone).collect();
-    check_engines(&args.engines, &known)?;
+    let spilling: Vec<SpillEngine> = spill::engines().iter().chain(spilling).copied().collect();
+    let names = |peers: &[HashPeer]| peers.iter().map(|peer| peer.name).collect::<Vec<_>>();
+    let outside = [names(peers), spilling.iter().map(|engine| engine.name).collect()].concat();
+    let plan = args.flags.plan(&BENCH, &outside)?;
+    let mut sheet = args.flags.open(out)?;
     // Some engines take part in one part only.
-    let of_part = |known: &dyn Fn(&str) -> bool| -> Vec<String> {
-        args.engines.iter().filter(|name| known(name)).cloned().collect()
-    };
-    let runs = |part, engines: &[String]| {
-        parts.contains(&part) && (args.engines.is_empty() || !engines.is_empty())
-    };
-    let mut sheet = args.rounds.sheet.open(out)?;
-    let engines = of_part(&in_memory);
-    if runs(Part::Memory, &engines) {
-        let figures = measure::measure(&args.plan(engines, peers)?, peers)?;
-        sheet.print(
-            |out| report::print_json(out, &figures),
-            |out| {
-                report::print_tables(out, &figures)?;
-                targets::print(out, &figures)
-            },
-        )?;
+    let engines = engines::chosen(&plan, peers)?;
+    if args.has(HashPart::Memory) && !engines.is_empty() {
+        let report = measure(args, &plan, engines)?;
+        sheet.print(&report, &[&TARGETS, &TARGETS_AGAINST_FASTER])?;
     }
-    let engines = of_part(&in_spill);
-    if runs(Part::Spill, &engines) {
-        spill::run_on(&args.rounds, &args.spill, &engines, &engines_of_spill, &mut sheet)?;
+    if args.has(HashPart::Spill) && spilling.iter().any(|engine| plan.takes(engine.name)) {
+        spill::run_on(args, &plan, &spilling, &mut sheet)?;
     }
-    sheet.end(|_| Ok(()))
+    sheet.end()
+}
+
+/// Measures stores whose data is larger than memory alone.
+///
+/// # Errors
+///
+/// The errors of [`run_to`].
+pub fn run_spill(
+    args: &HashArgs,
+    engines: &[SpillEngine],
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let outside: Vec<&str> = engines.iter().map(|engine| engine.name).collect();
+    let plan = args.flags.plan(&BENCH, &outside)?;
+    let mut sheet = args.flags.open(out)?;
+    spill::run_on(args, &plan, engines, &mut sheet)?;
+    sheet.end()
+}
+
+/// Measures the stores in memory: loads, then all workloads. Those that add come last, between two
+/// passes over all entries.
+fn measure(
+    args: &HashArgs,
+    plan: &Plan,
+    mut engines: Vec<Box<dyn HashContender>>,
+) -> Result<Report, Error> {
+    let mut report = Report::new("hash", plan.size(), "8+8 B", &[SAPWOOD, SAPWOOD_16]);
+    report.title =
+        "; peers in Rust hash with foldhash, have room for all entries, and live on the \
+                    system's allocator; latencies of batches are those of 16 or 32 operations"
+            .to_owned();
+    load(plan, &mut engines, &mut report)?;
+    check_everything(&mut engines, &mut report)?;
+    let (adding, others): (Vec<Mix>, Vec<Mix>) = plan
+        .workloads
+        .iter()
+        .filter_map(|name| Mix::named(name))
+        .partition(|mix| *mix == Mix::ReadModifyWrite);
+    for mixes in [others, adding] {
+        for &mix in &mixes {
+            for &draw in &args.draw {
+                for &threads in &plan.threads {
+                    workload(args, plan, &mut engines, &mut report, mix, draw, threads)?;
+                }
+            }
+        }
+        check_everything(&mut engines, &mut report)?;
+    }
+    Ok(report)
+}
+
+/// Loads all stores in rounds, the first of which tells the memory that they take: later ones find
+/// freed memory at hand.
+fn load(
+    plan: &Plan,
+    engines: &mut [Box<dyn HashContender>],
+    report: &mut Report,
+) -> Result<(), Error> {
+    let keys = plan.size() as u32;
+    report.progress.set_message("touching memory");
+    touch(plan.size() * ENTRY_BYTES * engines.len());
+    let per_entry = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / f64::from(keys));
+    for round in 0..plan.runs.min(LOADS_MAX) {
+        for engine in engines.iter_mut() {
+            report.progress.set_message(format!("{}: loading", engine.name()));
+            let Some(load) = engine.load(keys)? else { continue };
+            let name = engine.name().to_owned();
+            let rate = Figure::rate(plan.size(), load.elapsed);
+            report.note("load", 1, &name, &OPERATIONS, rate);
+            let bytes = per_entry(load.resident_bytes.or(load.accounted_bytes));
+            if let Some(bytes) = bytes.filter(|_| round == 0) {
+                let huge = load.huge_bytes.zip(load.resident_bytes.filter(|&bytes| bytes > 0));
+                let figure = Figure::new(bytes).with(fields(serde_json::json!({
+                    "accounted_bytes_per_entry": per_entry(load.accounted_bytes),
+                    "share_on_huge_pages": huge.map(|(huge, all)| huge as f64 / all as f64),
+                })));
+                report.note("memory", 1, &name, &BYTES_OF_ENTRY, figure);
+                // Forms of our store are one store.
+                let forms = [SAPWOOD, SAPWOOD_16, SAPWOOD_32];
+                let names = if is_ours(&name) { &forms[..] } else { &[&name[..]] };
+                let bytes = names.iter().map(|&name| (name.to_owned(), bytes));
+                report.bytes_per_entry.extend(bytes);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn workload(
+    args: &HashArgs,
+    plan: &Plan,
+    engines: &mut Vec<Box<dyn HashContender>>,
+    report: &mut Report,
+    mix: Mix,
+    draw: Draw,
+    threads: usize,
+) -> Result<(), Error> {
+    let ops = args.flags.ops.unwrap_or(plan.mode.pick(2_000, 1_000_000, 5_000_000));
+    // Tags differ from run to run, so that a lost update shows.
+    let first = report.samples.len() as u32 + 1;
+    let job = |round: usize, ops: usize| {
+        let tag = first * 64 + round as u32;
+        HashJob::plan(mix, draw, plan.size() as u32, threads, ops, tag)
+    };
+    rounds(engines, report, plan.runs, |round| job(round, ops))?;
+    if !args.no_latencies {
+        latencies(engines, report, &job(plan.runs, ops / 4 + 1))?;
+    }
+    Ok(())
+}
+
+/// Reads every entry, which must be there with its own value, before and after all runs. A peer
+/// that fails here takes no further part.
+fn check_everything(
+    engines: &mut Vec<Box<dyn HashContender>>,
+    report: &mut Report,
+) -> Result<(), Error> {
+    let mut refused = Ok(());
+    engines.retain_mut(|engine| {
+        let Err(error) = engine.check_everything() else { return true };
+        match is_ours(engine.name()) {
+            true => refused = Err(error),
+            false => report.leave_out(format!("{error}: a bug in it or in its adapter")),
+        }
+        false
+    });
+    refused
+}
+
+/// True if an engine takes part with so many keys.
+fn takes(engine: &str, keys: usize) -> bool {
+    engine != "moka" || keys <= MOKA_KEYS_MAX
 }

@@ -3,16 +3,20 @@
 //! *Useful for* the figures that the README quotes, printed with the command that repeats them.
 //! *Not useful for* profiling one call: `perf record` a single workload instead.
 //!
+//! A bench is a table of workloads, adapters of engines and a table of targets; all of them run on
+//! one harness. The program `sapwood-bench` has a command for each.
+//!
 //! | module | holds |
 //! |---|---|
+//! | `harness` | flags, plan, rounds, samples, report, targets |
 //! | [`ordered`] | the speed and size of the ordered engine beside its peers |
 //! | [`hash`] | the speed and size of the hash log beside its peers, in memory and beyond it |
 //! | [`aggregate`] | aggregation of many objects, by each executor |
-//! | [`rollup`] | roll-ups of streams of rows, and questions about them, beside their peers |
+//! | [`rollup`] | roll-ups of streams of rows, and queries of them, beside their peers |
 //! | [`sql`] | statements over files and tables, beside DuckDB, SQLite and polars |
 //! | [`server`] | the server beside Redis, over loopback |
 //! | [`trees`] | the transactional trees beside embedded stores, at equal durability |
-//! | [`durability`] | what it costs that ordered and hash tables last, and how long opening them takes |
+//! | [`durability`] | the cost of durable ordered and hash tables, and of opening them |
 //! | [`plot`] | figures of these, drawn |
 #![forbid(unsafe_code)]
 // Both may be closed while a bench runs: `report::tell` and the given output are the ways out.
@@ -22,31 +26,35 @@ pub mod aggregate;
 pub mod durability;
 pub mod hash;
 pub mod ordered;
-pub mod plot;
 pub mod rollup;
 pub mod server;
 pub mod sql;
 pub mod trees;
 
-mod clock;
-mod command;
-mod consume;
-mod figures;
-mod folder;
-mod jvm;
-mod list;
-mod machine;
-mod pages;
-mod process;
-mod python;
-mod random;
-mod report;
-mod resident;
-mod rounds;
-mod sheet;
-mod tally;
+mod harness;
 
-pub use list::list;
+pub use harness::plot;
+
+use std::io::Write;
 
 /// The error of a bench that cannot run: a sentence that says what to do next.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// Prints the benches with their workloads and engines.
+///
+/// # Errors
+///
+/// `out` refuses what is written.
+pub fn list(out: &mut dyn Write) -> Result<(), Error> {
+    let benches = [
+        &ordered::BENCH,
+        &hash::BENCH,
+        &aggregate::BENCH,
+        &rollup::BENCH,
+        &sql::BENCH,
+        &server::BENCH,
+        &trees::BENCH,
+        &durability::BENCH,
+    ];
+    harness::args::list(&benches, out)
+}

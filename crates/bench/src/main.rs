@@ -28,7 +28,7 @@ Examples:
   sapwood-bench durability --part levels,recovery --engines sapwood-ordered,redis
   sapwood-bench plot ordered.jsonl hash.jsonl --to figures.svg --threads 2"
 )]
-struct Program {
+struct Invocation {
     #[command(subcommand)]
     command: Command,
 }
@@ -36,30 +36,31 @@ struct Program {
 #[derive(Subcommand)]
 enum Command {
     /// The ordered engine beside other ordered maps
-    Ordered(ordered::Args),
+    Ordered(ordered::OrderedArgs),
     /// The hash log beside other concurrent hash maps, in memory and beyond it
-    Hash(hash::Args),
-    /// Aggregates of many objects: every executor, the planner, and a plain loop over the same bytes
-    Aggregate(aggregate::Args),
+    Hash(hash::HashArgs),
+    /// Aggregates of many objects: every executor, the planner, and a plain loop over the same
+    /// bytes
+    Aggregate(aggregate::AggregateArgs),
     /// Roll-ups of a stream of rows beside a hash map: rows a second, bytes of a fact, queries
-    Rollup(rollup::Args),
+    Rollup(rollup::RollupArgs),
     /// Statements over a file and over tables, beside DuckDB, SQLite and polars
-    Sql(sql::Args),
+    Sql(sql::SqlArgs),
     /// The server beside Redis, over loopback: requests, memory, and sums over the wire
-    Server(server::Args),
+    Server(server::ServerArgs),
     /// The transactional trees beside embedded stores, at equal durability
-    Trees(trees::Args),
+    Trees(trees::TreesArgs),
     /// The cost of durable ordered and hash tables, and of opening them, beside Redis
-    Durability(durability::Args),
+    Durability(durability::DurabilityArgs),
     /// Draw figures that the benches printed with --json
-    Plot(plot::Args),
+    Plot(plot::PlotArgs),
     /// List the benches with their workloads and engines
     List,
 }
 
 fn main() -> ExitCode {
     let out = &mut io::stdout().lock();
-    let done = match Program::parse().command {
+    let done = match Invocation::parse().command {
         Command::Ordered(args) => ordered::run_to(&args, out),
         Command::Hash(args) => hash::run_to(&args, out),
         Command::Aggregate(args) => aggregate::run_to(&args, out),

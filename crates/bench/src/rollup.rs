@@ -1,218 +1,271 @@
-//! The speed and size of roll-ups beside Druid's incremental index, DuckDB, DataFusion, and a roll-up in a hash map.
+//! The speed and size of roll-ups beside Druid's incremental index, DuckDB, DataFusion, and a
+//! roll-up in a hash map.
 //!
-//! Rows of a synthetic stream (a time, five dimensions of texts with 10,000 combinations, a whole number
-//! and a float), of the flights that left New York in 2013, and of a day of Wikipedia's edits are folded into facts
-//! with five metrics, by time truncated to a granularity: as columns, and as JSON lines with their parsing. Then the
-//! facts are asked, live ones and those in segments. In each round the engines take turns;
-//! the totals of every engine are compared with those of the rows.
+//! Rows of a synthetic stream (a time, five dimensions of texts with 10,000 combinations, a whole
+//! number and a float), of the flights that left New York in 2013, and of a day of Wikipedia's
+//! edits are folded into facts with five metrics, by time truncated to a granularity: as columns,
+//! and as JSON lines with their parsing. Then the facts are queried, live ones and those in
+//! segments. In each round the engines take turns; the totals of every engine are compared with
+//! those of the rows.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `workload` | what is timed |
-//! | `sets`, `stream` | rows, and what is right to answer about them |
-//! | `engines` | what each engine does; those of this process |
+//! | `sets`, `stream` | rows, and the right answers about them |
+//! | `engines` | the interface of an engine, and a job on one; those of this process |
 //! | `ours`, `hash_map` | our index, and the map that a program would write |
 //! | `druid` | Druid's index, in a JVM |
 //! | `frames` | DuckDB and DataFusion, in Python |
-//! | `measure` | the order of measurements |
-//! | `report` | figures, printed |
-//! | `targets` | the targets, and whether a run reached them |
 
 mod druid;
 mod engines;
 mod frames;
 mod hash_map;
-mod measure;
 mod ours;
-mod report;
 mod sets;
 mod stream;
-mod targets;
-mod workload;
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
-pub use sets::{Granule, Source};
-pub use workload::Phase;
-
 use crate::Error;
-use crate::command::{check_engines, thread_counts};
-use crate::list::Names;
-use crate::report::tell;
-use crate::sheet::SheetFlags;
+use crate::harness::args::{Bench, Flags, Mode, Plan, or};
+use crate::harness::report::{Report, tell};
+use crate::harness::rounds::{Figure, rounds};
+use crate::harness::sample::BYTES_OF_FACT;
+use crate::harness::target::{Against, Target, Targets};
+use druid::{DRUID, Druid};
+use engines::{FactPlace, HASH_MAP, LocalEngine, Phase, RollupContender, RollupJob, SetLoad};
+use frames::{DATAFUSION, DUCKDB};
+use ours::OURS;
+use sets::{Granule, RowSource};
+use stream::Stream;
 
 /// The number of rows at which the targets are judged.
 const TARGET_ROWS: usize = 1_000_000;
-
-/// A question is asked again until this has passed.
+/// A query is repeated until this has passed.
 const ASKED_AT_LEAST: Duration = Duration::from_millis(200);
 
-/// Flags of `sapwood-bench rollup`.
+pub(crate) const BENCH: Bench = Bench {
+    name: "rollup",
+    workloads: &["ingest", "json", "timeseries", "group-by-one", "group-by", "top-n", "filter"],
+    extra: &[],
+    engines: &[OURS, HASH_MAP, DRUID, DUCKDB, DATAFUSION],
+    entries: [&[20_000], &[TARGET_ROWS], &[5 * TARGET_ROWS]],
+    entries_range: [1, 1 << 32],
+    runs: [2, 3, 5],
+    threads: &[],
+};
+
+const SETS: &[&str] = &["ingest, all", "ingest, hour", "ingest, none"];
+
+/// Eight times Druid's rate. What stands for it in a run without it: rows a second of
+/// `OnheapIncrementalIndex` 37.0.0 (JDK 17, one thread, the best of several runs, on a machine of the
+/// class that the targets were set on: 2 cores of a shared EPYC), on a stream of this kind.
+const fn druid(workloads: &'static [&'static str], before: f64) -> Target {
+    Target::rate(&[OURS], workloads, 8.0, &[]).on(&[1]).against(Against::Before(DRUID, before))
+}
+
+const TARGETS: Targets = Targets {
+    judged: TARGET_ROWS..=usize::MAX,
+    size_unit: "rows",
+    hint: "leave --rows and --smoke out to judge them",
+    rows: &[
+        druid(&["ingest, all"], 367e3),
+        druid(&["ingest, hour"], 325e3),
+        druid(&["ingest, none"], 626e3),
+        Target::rate(&[OURS], SETS, 1.8, &[]).on(&[2]).against(Against::Sample("", "", 1)),
+        Target::rate(&[OURS], SETS, 1.0, &[HASH_MAP]).on(&[1]),
+        Target::rate(&[OURS], &["json, all", "json, hour", "json, none"], 3.0, &[DRUID]).on(&[1]),
+        // A fifth of the bytes of a fact there, where each row is one.
+        Target::most(&[OURS], SETS, &BYTES_OF_FACT, 0.2, Against::Before(DRUID, 550.0)),
+        // Queries over segments are no slower than DuckDB's over the same facts in Parquet.
+        Target::rate(
+            &[OURS],
+            &[
+                "timeseries of files, all",
+                "timeseries of files, hour",
+                "timeseries of files, none",
+                "group-by-one of files, all",
+                "group-by-one of files, hour",
+                "group-by-one of files, none",
+                "group-by of files, all",
+                "group-by of files, hour",
+                "group-by of files, none",
+            ],
+            1.0,
+            &[DUCKDB],
+        ),
+    ],
+};
+
+const TARGETS_OF_READ_SETS: Targets = Targets {
+    judged: 0..=usize::MAX,
+    size_unit: "rows",
+    hint: "",
+    rows: &[Target::rate(
+        &[OURS],
+        &[
+            "timeseries of files, flights",
+            "group-by-one of files, flights",
+            "group-by of files, flights",
+            "timeseries of files, wikiticker",
+            "group-by-one of files, wikiticker",
+            "group-by of files, wikiticker",
+        ],
+        1.0,
+        &[DUCKDB],
+    )],
+};
+
+/// Flags of `sapwood-bench rollup`. Its entries are rows of the synthetic stream.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
-    /// Rows of the synthetic stream [default: 1000000]
-    #[arg(long, value_name = "N")]
-    rows: Option<usize>,
+pub struct RollupArgs {
+    #[command(flatten)]
+    flags: Flags,
 
     /// Rows that come in together
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    batch: usize,
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    batch: u32,
 
-    /// Where rows come from [default: all, and wikiticker where it is given]
+    /// Sources of rows [default: all, and wikiticker where it is given]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAMES")]
-    sets: Vec<Source>,
+    sets: Vec<RowSource>,
 
     /// Wikipedia's edits as JSON lines, such as wikiticker-2015-09-12-sampled.json.gz of Druid
     #[arg(long, value_name = "FILE")]
     wikiticker: Option<PathBuf>,
 
-    /// To what times of the synthetic stream are truncated [default: all of them]
+    /// Granularities that times of the synthetic stream are truncated to [default: all of them]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAMES")]
     granularity: Vec<Granule>,
-
-    /// Workloads to run [default: all]
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAMES")]
-    workloads: Vec<Phase>,
-
-    /// Threads [default: 1, 2, 4 ... and all cores]
-    #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
-    threads: Vec<usize>,
-
-    /// Engines to run, by the names that the table shows [default: all]
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
-    engines: Vec<String>,
 
     /// Run Druid's incremental index beside ours, where a JDK and Maven are installed
     #[arg(long)]
     druid: bool,
 
-    /// Run DuckDB and DataFusion beside ours, where Python 3.10 or later is installed: packages come from
-    /// PyPI the first time
+    /// Run DuckDB and DataFusion beside ours, where Python 3.10 or later is installed: packages
+    /// come from PyPI the first time
     #[arg(long)]
     frames: bool,
-
-    /// Where segments, Parquet and rows for other programs lie meanwhile [default: the system's folder for temporary files]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-
-    /// Interleaved runs of each figure
-    #[arg(long, default_value_t = 3)]
-    runs: usize,
-
-    #[command(flatten)]
-    sheet: SheetFlags,
-
-    /// Finish in seconds: 20,000 rows of each set, 2 runs
-    #[arg(long, conflicts_with = "full")]
-    smoke: bool,
-
-    /// Take what it needs: 5,000,000 rows, 5 runs
-    #[arg(long)]
-    full: bool,
 }
 
-/// The measurements of a run, with every default filled in.
-#[derive(Debug, Clone)]
-struct Plan {
-    rows: usize,
-    /// Of a set that is read.
-    rows_most: usize,
-    batch: usize,
-    sources: Vec<Source>,
-    flights: PathBuf,
-    wikiticker: Option<PathBuf>,
-    granules: Vec<Granule>,
-    phases: Vec<Phase>,
-    threads: Vec<usize>,
-    engines: Vec<String>,
-    druid: bool,
-    frames: bool,
-    dir: PathBuf,
-    runs: usize,
-    asked_at_least: Duration,
-}
-
-impl Args {
-    fn plan(&self) -> Result<Plan, Error> {
-        let names = [&[ours::OURS, engines::HASH_MAP, druid::DRUID], &frames::NAMES[..]].concat();
-        check_engines(&self.engines, &names)?;
-        let is_wanted = |name: &&&str| self.engines.iter().any(|wanted| wanted == **name);
-        if let Some(name) = [druid::DRUID].iter().find(is_wanted).filter(|_| !self.druid) {
-            return Err(format!("{name} runs in a JVM: add --druid").into());
-        }
-        if let Some(name) = frames::NAMES.iter().find(is_wanted).filter(|_| !self.frames) {
-            return Err(format!("{name} runs in Python: add --frames").into());
-        }
-        let (rows, runs) = match (self.smoke, self.full) {
-            (true, _) => (20_000, 2),
-            (_, true) => (5 * TARGET_ROWS, self.runs.max(5)),
-            _ => (TARGET_ROWS, self.runs),
-        };
-        let rows = self.rows.unwrap_or(rows);
-        if rows == 0 || self.batch == 0 || runs == 0 || self.threads.contains(&0) {
-            return Err("--rows, --batch, --threads and --runs are at least 1".into());
-        }
-        fn all_or<T: Copy>(wanted: &[T], all: &[T]) -> Vec<T> {
-            if wanted.is_empty() { all.to_vec() } else { wanted.to_vec() }
-        }
-        let mut sources = all_or(&self.sets, &Source::ALL);
-        if self.wikiticker.is_none() && sources.contains(&Source::Wikiticker) {
-            if self.sets.contains(&Source::Wikiticker) {
-                return Err("the edits are not part of this repository: say with --wikiticker FILE where they are".into());
+impl RollupArgs {
+    /// The sources of rows that are there.
+    fn sources(&self) -> Result<Vec<RowSource>, Error> {
+        let mut sources = or(&self.sets, &RowSource::ALL);
+        if self.wikiticker.is_none() && sources.contains(&RowSource::Wikiticker) {
+            if self.sets.contains(&RowSource::Wikiticker) {
+                return Err("the edits are not part of this repository: say with --wikiticker \
+                            FILE where they are"
+                    .into());
             }
             tell("left out: wikiticker; say with --wikiticker FILE where the edits are");
-            sources.retain(|source| *source != Source::Wikiticker);
+            sources.retain(|source| *source != RowSource::Wikiticker);
         }
-        for (asked, name) in [(self.druid, "druid"), (self.frames, "frames")] {
-            if !asked && self.engines.is_empty() {
-                tell(format_args!("left out: {name}; run it with --{name}"));
+        Ok(sources)
+    }
+
+    fn stream(&self, plan: &Plan, source: RowSource) -> Result<Stream, Error> {
+        let (rows, batch) = (plan.size(), self.batch as usize);
+        // A set that is read is read whole, but in a smoke run.
+        let most = if plan.mode == Mode::Smoke { rows } else { usize::MAX };
+        match source {
+            RowSource::Synthetic => sets::synthetic(rows, batch),
+            RowSource::Flights => sets::flights(most, batch),
+            RowSource::Wikiticker => {
+                let path = self.wikiticker.as_ref().ok_or("the edits need --wikiticker FILE")?;
+                sets::wikiticker(path, most, batch)
             }
         }
-        Ok(Plan {
-            rows,
-            rows_most: if self.smoke { rows } else { usize::MAX },
-            sources,
-            flights: PathBuf::from(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/../../datasets/flights-2013.csv.zst"
-            )),
-            wikiticker: self.wikiticker.clone(),
-            batch: self.batch,
-            granules: all_or(&self.granularity, &Granule::ALL),
-            phases: all_or(&self.workloads, &Phase::ALL),
-            threads: all_or(&self.threads, &thread_counts()),
-            engines: self.engines.clone(),
-            druid: self.druid,
-            frames: self.frames,
-            dir: self.dir.clone().unwrap_or_else(std::env::temp_dir),
-            runs,
-            asked_at_least: if self.smoke { Duration::ZERO } else { ASKED_AT_LEAST },
-        })
     }
-}
 
-/// The names of workloads and engines.
-pub(crate) fn names() -> Names {
-    Names::new(
-        Phase::ALL.map(Phase::name),
-        [ours::OURS, engines::HASH_MAP, druid::DRUID].into_iter().chain(frames::NAMES),
-    )
+    fn engines(&self, plan: &Plan) -> Result<Vec<RollupContender>, Error> {
+        let mut engines = Vec::new();
+        for name in [OURS, HASH_MAP].into_iter().filter(|name| plan.takes(name)) {
+            engines.push(RollupContender::new(LocalEngine::new(name)));
+        }
+        if self.druid && plan.takes(DRUID) {
+            // At least as many as there are flights.
+            let rows =
+                if plan.mode == Mode::Smoke { plan.size() } else { plan.size().max(340_000) };
+            engines.push(RollupContender::new(Druid::start(rows)?));
+        }
+        if self.frames && frames::NAMES.iter().any(|name| plan.takes(name)) {
+            let frames = frames::start()?.into_iter().filter(|frame| plan.takes(frame.name));
+            engines.extend(frames.map(RollupContender::new));
+        }
+        Ok(engines)
+    }
 }
 
 /// Measures and prints to `out`; progress goes to standard error.
 ///
 /// # Errors
 ///
-/// A flag names what does not exist, a program of a peer cannot run, an engine answered wrongly, or `out` refuses what is written.
-pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
-    let plan = args.plan()?;
-    let mut sheet = args.sheet.open(out)?;
-    let figures = measure::measure(&plan)?;
-    sheet.print(
-        |out| report::print_json(out, &figures),
-        |out| report::print_tables(out, &figures),
-    )?;
-    sheet.end(|out| targets::print(out, &figures))
+/// A flag names what does not exist, a program of a peer cannot run, our engine answered wrongly,
+/// or
+/// `out` refuses what is written.
+pub fn run_to(args: &RollupArgs, out: &mut dyn Write) -> Result<(), Error> {
+    let plan = args.flags.plan(&BENCH, &[])?;
+    args.flags.check_flag(&[DRUID], args.druid, "runs in a JVM", "--druid")?;
+    args.flags.check_flag(&frames::NAMES, args.frames, "runs in Python", "--frames")?;
+    let sources = args.sources()?;
+    let mut sheet = args.flags.open(out)?;
+    let mut engines = args.engines(&plan)?;
+    for source in sources {
+        let stream = Rc::new(args.stream(&plan, source)?);
+        let dimensions = source.shape().dimensions.len();
+        let data = format!("{}: {dimensions} texts, 5 metrics", source.name());
+        let mut report = Report::new("rollup", stream.count, data, &[OURS]);
+        for set in source.sets(&or(&args.granularity, &Granule::ALL)) {
+            let files = Phase::QUESTIONS.iter().any(|phase| plan.runs(phase.name()));
+            let (batch, folder) = (args.batch as usize, plan.dir.clone());
+            let expected = stream.expected(set);
+            let stream = Rc::clone(&stream);
+            let load = Rc::new(SetLoad { set, stream, batch, folder, files, expected });
+            measure(&plan, &load, &mut engines, &mut report)?;
+        }
+        let is_synthetic = source == RowSource::Synthetic;
+        let targets = if is_synthetic { &TARGETS } else { &TARGETS_OF_READ_SETS };
+        sheet.print(&report, &[targets])?;
+    }
+    sheet.end()
+}
+
+/// Measures one set: every engine folds the whole stream into an empty index, one after the other;
+/// then each query is asked of one engine after the other.
+fn measure(
+    plan: &Plan,
+    load: &Rc<SetLoad>,
+    engines: &mut Vec<RollupContender>,
+    report: &mut Report,
+) -> Result<(), Error> {
+    for engine in &mut *engines {
+        if let Some(bytes) = engine.inner.begin(load)? {
+            let bytes = Figure::new(bytes as f64 / load.expected.facts as f64);
+            let workload = format!("files, {}", load.set.name());
+            report.note(&workload, 1, engine.inner.name(), &BYTES_OF_FACT, bytes);
+        }
+    }
+    let least = if plan.mode == Mode::Smoke { Duration::ZERO } else { ASKED_AT_LEAST };
+    for &threads in &plan.threads {
+        let job = |phase, place| RollupJob { load: Rc::clone(load), phase, place, threads, least };
+        let folds = Phase::FOLDS.into_iter().map(|phase| (phase, FactPlace::Live));
+        let questions = FactPlace::ASKED
+            .into_iter()
+            .flat_map(|place| Phase::QUESTIONS.into_iter().map(move |phase| (phase, place)));
+        for (phase, place) in folds.chain(questions) {
+            if plan.runs(phase.name()) {
+                rounds(engines, report, plan.runs, |_| job(phase, place))?;
+            } else if phase == Phase::Ingest && load.files {
+                // Queries need facts.
+                for engine in &mut *engines {
+                    engine.inner.fold(load, phase, threads)?;
+                }
+            }
+        }
+    }
+    Ok(())
 }

@@ -1,187 +1,269 @@
 //! Statements of SQL over a file and over tables, beside DuckDB, SQLite and polars.
 //!
-//! The flights as they are, and rows that are made up. From the file and stored, a process answers each question
-//! and ends: its start is in the figure. Opened by a program (`library`), rows are looked up, changed and
-//! asked for without one. Answers of all systems are compared.
+//! The flights as they are, and rows that are made up. From the file and stored, a process answers
+//! each question and ends: its start is in the figure. Opened by a program (`library`), rows are
+//! looked up, changed and queried without one. Answers of all systems are compared.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `workload` | what is asked, and where the rows lie |
 //! | `rows` | the rows, as CSV |
-//! | `systems` | the programs that are measured |
+//! | `systems` | the programs that are measured; questions |
 //! | `library` | systems that a program has open |
-//! | `measure` | the order of measurements |
-//! | `report` | figures, printed |
-//! | `targets` | the targets, and whether a run reached them |
 
 mod library;
-mod measure;
-mod report;
 mod rows;
 mod systems;
-mod targets;
-mod workload;
 
+use std::cell::RefCell;
 use std::io::Write;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 use crate::Error;
-use crate::command::check_engines;
-use crate::list::Names;
-use crate::process;
-use crate::report::tell;
-use crate::sheet::SheetFlags;
-
-pub use rows::Source;
-pub use workload::Phase;
+use crate::harness::args::{Bench, Flags, Mode, Plan, or};
+use crate::harness::report::Report;
+use crate::harness::rounds::{Job, rounds};
+use crate::harness::sample::{BYTES, OPERATIONS, QUESTIONS, ROWS, Unit};
+use crate::harness::system::Folder;
+use crate::harness::target::{Against, Target, Targets};
+use crate::harness::{process, python};
+use library::{Library, OpenDb, PythonLibrary};
+use rows::{CsvRows, CsvSource};
+use systems::{Answer, Program, System};
 
 /// The number of rows that are made up, and of flights, at which the targets are judged.
 const TARGET_ROWS: usize = 5_000_000;
 const FLIGHTS: usize = 336_776;
 
-/// What to do where the program is not found.
-const NO_PROGRAM: &str = "there is no program sapwood beside this one: build it in the same \
-                          profile (-p sapwood-cli), or name it with --program FILE";
-
 /// The flag that asks for the peers.
 const FLAG: &str = "--peers";
-
-/// The least time that a question is asked again and again for.
+/// The next step where the program is not found.
+const NO_PROGRAM: &str = "there is no program sapwood beside this one: build it in the same \
+                          profile (-p sapwood-cli), or name it with --program FILE";
+/// The least time that a question is repeated for.
 const ASKED_AT_LEAST: Duration = Duration::from_millis(500);
 
-/// Flags of `sapwood-bench sql`.
+/// Over files.
+const SAPWOOD: &str = "sapwood";
+const ORDERED: &str = "sapwood-ordered";
+const HASH: &str = "sapwood-hash";
+const DUCKDB: &str = "duckdb";
+const SQLITE: &str = "sqlite";
+/// Over files, in a program.
+const POLARS: &str = "polars";
+const PEERS: [&str; 3] = [DUCKDB, SQLITE, POLARS];
+
+pub(crate) const BENCH: Bench = Bench {
+    name: "sql",
+    workloads: &["load", "get", "by-carrier", "median", "top", "sum", "update"],
+    extra: &[],
+    engines: &[SAPWOOD, ORDERED, HASH, DUCKDB, SQLITE, POLARS],
+    entries: [&[5_000], &[TARGET_ROWS], &[TARGET_ROWS, 10 * TARGET_ROWS]],
+    entries_range: [1, 1 << 32],
+    runs: [2, 3, 5],
+    threads: &[1],
+};
+
+const STORED: &[&str] = &[ORDERED, HASH];
+
+const fn duckdb(
+    ours: &'static [&'static str],
+    workloads: &'static [&'static str],
+    least: f64,
+) -> Target {
+    Target::rate(ours, workloads, least, &[DUCKDB])
+}
+
+const PROMISES: &[Target] = &[
+    duckdb(&[SAPWOOD], &["by-carrier, file", "median, file"], 1.0),
+    duckdb(STORED, &["by-carrier, stored", "median, stored"], 1.0 / 1.5),
+    duckdb(STORED, &["get, stored"], 2.0),
+    duckdb(STORED, &["load"], 1.5),
+    duckdb(STORED, &["get, library", "update, library"], 20.0),
+    Target::rate(STORED, &["get, stored"], 1.0, &[]).against(Against::Time(10e6)),
+    Target::most(STORED, &["load"], &BYTES, 2.0, Against::Best(&[DUCKDB])),
+];
+
+const TARGETS: Targets = Targets {
+    judged: TARGET_ROWS..=usize::MAX,
+    size_unit: "rows",
+    hint: "leave --rows and --smoke out to judge them",
+    rows: PROMISES,
+};
+
+const TARGETS_OF_FLIGHTS: Targets = Targets {
+    judged: FLIGHTS..=FLIGHTS,
+    size_unit: "rows",
+    hint: "leave --smoke out to judge them",
+    rows: PROMISES,
+};
+
+/// Flags of `sapwood-bench sql`. Its entries are rows that are made up.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
-    /// Rows that are made up [default: 5000000]
-    #[arg(long, value_name = "N", value_delimiter = ',')]
-    rows: Vec<usize>,
+pub struct SqlArgs {
+    #[command(flatten)]
+    flags: Flags,
 
-    /// Where rows come from [default: all]
+    /// Sources of rows [default: all]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAMES")]
-    sets: Vec<Source>,
+    sets: Vec<CsvSource>,
 
-    /// Workloads to run [default: all]
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAMES")]
-    workloads: Vec<Phase>,
-
-    /// Systems to run, by the names that the table shows [default: all]
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
-    engines: Vec<String>,
-
-    /// Run DuckDB, SQLite and polars beside ours, where Python 3.10 or later and sqlite3 are installed:
-    /// packages come from PyPI the first time
+    /// Run DuckDB, SQLite and polars beside ours, where Python 3.10 or later and sqlite3 are
+    /// installed: packages come from PyPI the first time
     #[arg(long)]
     peers: bool,
 
     /// The program `sapwood` whose processes answer [default: the one beside this program]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-
-    /// Where files and tables lie meanwhile [default: the system's folder for temporary files]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-
-    /// Interleaved runs of each figure
-    #[arg(long, default_value_t = 3)]
-    runs: usize,
-
-    #[command(flatten)]
-    sheet: SheetFlags,
-
-    /// Finish in seconds: 5,000 rows of each set, 2 runs
-    #[arg(long, conflicts_with = "full")]
-    smoke: bool,
-
-    /// Take what it needs: 5,000,000 and 50,000,000 rows, 5 runs
-    #[arg(long)]
-    full: bool,
 }
 
-/// The measurements of a run, with every default filled in.
-#[derive(Debug, Clone)]
-struct Plan {
-    /// With how many rows.
-    sources: Vec<(Source, usize)>,
-    flights: PathBuf,
-    phases: Vec<Phase>,
-    engines: Vec<String>,
-    peers: bool,
-    program: PathBuf,
-    dir: PathBuf,
-    runs: usize,
+/// The place of rows, and whether the start of a process is timed with the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RowPlace {
+    /// In the CSV file; by a process.
+    File,
+    /// In a directory or a database file; by a process.
+    Stored,
+    /// There, opened by a program before.
+    Library,
+}
+
+/// A statement on rows that lie somewhere.
+struct SqlJob<'r> {
+    /// A name of the table of workloads.
+    name: &'static str,
+    place: RowPlace,
+    rows: &'r CsvRows,
+    folder: &'r Folder,
+    turn: usize,
     least: Duration,
     /// All cores: each system shares a question among them as it sees fit.
     threads: usize,
+    /// The first answer of the round: others must agree.
+    first: RefCell<Option<(&'static str, Answer)>>,
 }
 
-impl Args {
-    fn plan(&self) -> Result<Plan, Error> {
-        check_engines(&self.engines, &[&systems::OURS[..], &systems::PEERS].concat())?;
-        let is_wanted = |name: &&&str| self.engines.iter().any(|wanted| wanted == **name);
-        match systems::PEERS.iter().find(is_wanted) {
-            Some(name) if !self.peers => {
-                return Err(format!("{name} is not part of this program: add {FLAG}").into());
-            }
-            None if !self.peers => tell(format_args!("left out: the peers; run them with {FLAG}")),
-            _ => {}
+impl Job for SqlJob<'_> {
+    fn workload(&self) -> String {
+        match (self.name, self.place) {
+            ("load", _) => "load".to_owned(),
+            (name, RowPlace::File) => format!("{name}, file"),
+            (name, RowPlace::Stored) => format!("{name}, stored"),
+            (name, RowPlace::Library) => format!("{name}, library"),
         }
-        let (rows, flights, runs): (&[usize], _, _) = match (self.smoke, self.full) {
-            (true, _) => (&[5_000], 5_000, 2),
-            (_, true) => (&[TARGET_ROWS, 10 * TARGET_ROWS], usize::MAX, self.runs.max(5)),
-            _ => (&[TARGET_ROWS], usize::MAX, self.runs),
-        };
-        let rows = if self.rows.is_empty() { rows } else { &self.rows };
-        if rows.contains(&0) || runs == 0 {
-            return Err("--rows and --runs are at least 1".into());
-        }
-        let sets = if self.sets.is_empty() { &Source::ALL[..] } else { &self.sets };
-        let sources = sets.iter().flat_map(|&source| {
-            let counts = match source {
-                Source::Flights => vec![flights],
-                Source::Generated => rows.to_vec(),
-            };
-            counts.into_iter().map(move |count| (source, count))
-        });
-        let phases = if self.workloads.is_empty() { &Phase::ALL[..] } else { &self.workloads };
-        Ok(Plan {
-            sources: sources.collect(),
-            flights: PathBuf::from(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/../../datasets/flights-2013.csv.zst"
-            )),
-            phases: phases.to_vec(),
-            engines: self.engines.clone(),
-            peers: self.peers,
-            program: match &self.program {
-                Some(program) => program.clone(),
-                None => process::sapwood().ok_or(NO_PROGRAM)?,
-            },
-            dir: self.dir.clone().unwrap_or_else(std::env::temp_dir),
-            runs,
-            least: if self.smoke { Duration::ZERO } else { ASKED_AT_LEAST },
-            threads: std::thread::available_parallelism().map_or(1, |cores| cores.get()),
-        })
     }
-}
 
-/// The names of workloads and engines.
-pub(crate) fn names() -> Names {
-    Names::new(Phase::ALL.map(Phase::name), systems::OURS.into_iter().chain(systems::PEERS))
+    fn unit(&self) -> &'static Unit {
+        match (self.name, self.place) {
+            ("load", _) => &ROWS,
+            ("get" | "update", RowPlace::Library) => &OPERATIONS,
+            _ => &QUESTIONS,
+        }
+    }
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
 }
 
 /// Measures and prints to `out`; progress goes to standard error.
 ///
 /// # Errors
 ///
-/// A flag names what does not exist, a program cannot run, answers do not agree, or `out` refuses what is written.
-pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
-    let plan = args.plan()?;
-    let mut sheet = args.sheet.open(out)?;
-    let figures = measure::measure(&plan)?;
-    sheet.print(
-        |out| report::print_json(out, &figures),
-        |out| report::print_tables(out, &figures),
-    )?;
-    sheet.end(|out| targets::print(out, &figures))
+/// A flag names what does not exist, a program cannot run, answers do not agree, or `out` refuses
+/// what is written.
+pub fn run_to(args: &SqlArgs, out: &mut dyn Write) -> Result<(), Error> {
+    let plan = args.flags.plan(&BENCH, &[])?;
+    args.flags.check_flag(&PEERS, args.peers, "is not part of this program", FLAG)?;
+    let mut sheet = args.flags.open(out)?;
+    for source in or(&args.sets, &CsvSource::ALL) {
+        let is_smoke = plan.mode == Mode::Smoke;
+        let (counts, targets) = match source {
+            CsvSource::Flights if is_smoke => (vec![5_000], &TARGETS_OF_FLIGHTS),
+            CsvSource::Flights => (vec![usize::MAX], &TARGETS_OF_FLIGHTS),
+            CsvSource::Generated => (plan.entries.clone(), &TARGETS),
+        };
+        for count in counts {
+            let folder = Folder::new(&plan.dir, &format!("sql-{}-{count}", source.name()))?;
+            let rows = CsvRows::new(source, count, &folder)?;
+            let mut report =
+                Report::new("sql", rows.count, source.name(), &[SAPWOOD, ORDERED, HASH]);
+            let megabytes = std::fs::metadata(&rows.path)?.len() / 1_000_000;
+            report.title = format!(", {megabytes} MB of CSV");
+            measure(&plan, systems(args, &plan)?, &rows, &folder, &mut report)?;
+            sheet.print(&report, &[targets])?;
+        }
+    }
+    sheet.end()
+}
+
+fn systems(args: &SqlArgs, plan: &Plan) -> Result<Vec<System>, Error> {
+    let program = args.program.clone().or_else(process::sapwood).ok_or(NO_PROGRAM)?;
+    let sapwood = |engine| Some(Program::Sapwood(program.clone(), engine));
+    let in_process = || -> Option<Box<dyn Library>> { Some(Box::<OpenDb>::default()) };
+    let mut systems = vec![
+        System::new(SAPWOOD, sapwood(None), None),
+        System::new(ORDERED, sapwood(Some("ordered")), in_process()),
+        System::new(HASH, sapwood(Some("hash")), in_process()),
+    ];
+    if args.peers {
+        let process = Rc::new(RefCell::new(python::start("sql", FLAG)?));
+        let peer = |name| -> Option<Box<dyn Library>> {
+            Some(Box::new(PythonLibrary::new(name, &process)))
+        };
+        let duckdb = Program::Duckdb(python::program("sql", "duckdb_cli", "duckdb")?);
+        systems.push(System::new(DUCKDB, Some(duckdb), peer(DUCKDB)));
+        systems.push(System::new(SQLITE, Some(Program::Sqlite), peer(SQLITE)));
+        systems.push(System::new(POLARS, None, peer(POLARS)));
+    }
+    systems.retain(|system| plan.takes(system.name));
+    Ok(systems)
+}
+
+/// Measures the rows of one source: systems load them; then each question is asked of one after the
+/// other, of processes first, then of those that have the rows open.
+fn measure(
+    plan: &Plan,
+    mut systems: Vec<System>,
+    rows: &CsvRows,
+    folder: &Folder,
+    report: &mut Report,
+) -> Result<(), Error> {
+    let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let least = if plan.mode == Mode::Smoke { Duration::ZERO } else { ASKED_AT_LEAST };
+    let job = |name, place| {
+        move |turn| SqlJob {
+            name,
+            place,
+            rows,
+            folder,
+            turn,
+            least,
+            threads,
+            first: RefCell::default(),
+        }
+    };
+    if plan.runs("load") {
+        rounds(&mut systems, report, plan.runs, job("load", RowPlace::Stored))?;
+    } else {
+        systems.iter_mut().try_for_each(|system| system.load_untimed(rows, folder))?;
+    }
+    let stored: Vec<_> = report.samples.iter().filter(|it| it.unit == &BYTES).collect();
+    let per_row = stored.iter().map(|it| (it.engine.clone(), it.median() / rows.count as f64));
+    report.bytes_per_entry = per_row.collect();
+    for place in [RowPlace::File, RowPlace::Stored, RowPlace::Library] {
+        if place == RowPlace::Library {
+            systems.iter_mut().try_for_each(System::open)?;
+        }
+        // A file has no keys.
+        let has_keys = place != RowPlace::File;
+        for &name in plan.workloads.iter().filter(|name| **name != "load") {
+            if has_keys || !["get", "update"].contains(&name) {
+                rounds(&mut systems, report, plan.runs, job(name, place))?;
+            }
+        }
+    }
+    systems.iter_mut().try_for_each(System::close)
 }

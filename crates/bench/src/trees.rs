@@ -3,197 +3,179 @@
 //! The tables of libpmemobj's key-value stores ("An introduction to pmemobj", pmem.io, 2015): keys
 //! and values of 8 bytes are inserted into an empty tree and removed from a full one, with one
 //! transaction around all of them and with a transaction each, in random and in ascending order of
-//! keys. Look-ups, walks in order, commits that last, bytes and recovery come with them. In
-//! each round the engines take turns, each on an empty folder of the same file system. Every
-//! value that comes back is summed, and sums are compared with what the keys must give.
+//! keys. Look-ups, walks in order, durable commits, bytes and recovery come with them. In each
+//! round the engines take turns, each on an empty folder of the same file system. Every value that
+//! comes back is summed, and sums are compared with what the keys must give.
 //!
 //! Engines outside this workspace run the same workloads through [`TreeStore`] and [`run_with`].
 //!
 //! | module | holds |
 //! |---|---|
-//! | `workload` | the timed operations; keys and values |
-//! | `store` | the interface of an engine |
-//! | `ours` | the trees of a pool |
-//! | `peers` | engines of this process that are light to build |
+//! | `store` | the interface of an engine; keys and values |
+//! | `turn` | an engine's turn in a round |
+//! | `ours`, `peers` | the engines of this process |
 //! | `pmdk` | libpmemobj's own trees, each in a process of its own |
-//! | `floor` | one sync of the disk |
-//! | `measure` | the order of measurements |
-//! | `report` | figures, printed |
-//! | `targets` | the targets, and whether a run reached them |
 
-mod floor;
-mod measure;
 mod ours;
 mod peers;
 mod pmdk;
-mod report;
 mod store;
-mod targets;
-mod workload;
+mod turn;
 
 use std::io::Write;
-use std::path::PathBuf;
 
-pub use store::{Engine, Entry, Key, Level, Limit, Place, Recovery, TreeStore, Value, Writers};
-pub use workload::{Order, Phase};
+pub use store::{
+    CommitLevel, Limit, Recovery, TreeEngine, TreeEntry, TreeKey, TreePhase, TreePlace, TreeStore,
+    TreeValue, Writers,
+};
 
 use crate::Error;
-use crate::command::check_engines;
-use crate::list::Names;
-use crate::sheet::SheetFlags;
+use crate::harness::args::{Bench, Flags, or};
+use crate::harness::report::Report;
+use crate::harness::rounds::{Engine, rounds};
+use crate::harness::sample::{BYTES_OF_ENTRY, LOG_BYTES_A_SECOND};
+use crate::harness::target::{Against, Bound, Target, Targets};
+use turn::{FLOOR, Order, SyncFloor, TreeContender, TreeJob};
 
 /// The number of keys at which the targets are judged.
 const TARGET_KEYS: usize = 1_000_000;
 
-/// Flags of `sapwood-bench trees`.
+pub(crate) const BENCH: Bench = Bench {
+    name: "trees",
+    workloads: &[
+        "insert-each",
+        "remove-each",
+        "insert-together",
+        "get",
+        "iterate",
+        "remove-together",
+        "sync",
+        "recover",
+    ],
+    extra: &["remove-tenfold"],
+    engines: &[
+        BTREE,
+        CRIT_BIT,
+        RED_BLACK,
+        "std-btreemap",
+        "redb",
+        "pmdk-btree",
+        "pmdk-crit-bit",
+        "pmdk-red-black",
+        FLOOR,
+    ],
+    entries: [&[2_000], &[TARGET_KEYS], &[TARGET_KEYS]],
+    entries_range: [1, 1 << 32],
+    runs: [2, 3, 5],
+    threads: &[1, 16],
+};
+
+const BTREE: &str = "sapwood-btree";
+const CRIT_BIT: &str = "sapwood-crit-bit";
+const RED_BLACK: &str = "sapwood-red-black";
+const OURS: &[&str] = &[BTREE, CRIT_BIT, RED_BLACK];
+const INSERT_EACH: &[&str] = &["insert-each random"];
+const REMOVE_EACH: &[&str] = &["remove-each random"];
+const INSERT_TOGETHER: &[&str] = &["insert-together random"];
+const SYNC: &[&str] = &["sync random"];
+
+const fn ours(
+    workloads: &'static [&'static str],
+    least: f64,
+    peer: &'static [&'static str],
+) -> Target {
+    Target::rate(OURS, workloads, least, peer)
+}
+
+/// Four times libpmemobj's tree of a kind, or what stands for it in a run without it: microseconds
+/// of an operation (PMDK 1.12) on a file system in memory with forced flushes of cache lines, which
+/// outlives the process alone; 1,000,000 random keys, the best of several runs, on a machine of the
+/// class that the targets were set on (2 cores of a shared Xeon).
+const fn pmdk(
+    engine: &'static [&'static str],
+    theirs: &'static str,
+    workloads: &'static [&'static str],
+    microseconds: f64,
+) -> Target {
+    let before = Against::Before(theirs, 1e6 / microseconds);
+    Target::rate(engine, workloads, 4.0, &[]).against(before)
+}
+
+const TARGETS: Targets = Targets {
+    judged: TARGET_KEYS..=usize::MAX,
+    size_unit: "entries",
+    hint: "leave --keys and --ops out to judge them",
+    rows: &[
+        pmdk(&[BTREE], "pmdk-btree", INSERT_EACH, 2.0),
+        pmdk(&[BTREE], "pmdk-btree", REMOVE_EACH, 2.1),
+        pmdk(&[BTREE], "pmdk-btree", INSERT_TOGETHER, 1.75),
+        pmdk(&[CRIT_BIT], "pmdk-crit-bit", INSERT_EACH, 5.6),
+        pmdk(&[CRIT_BIT], "pmdk-crit-bit", REMOVE_EACH, 4.0),
+        pmdk(&[CRIT_BIT], "pmdk-crit-bit", INSERT_TOGETHER, 7.4),
+        pmdk(&[RED_BLACK], "pmdk-red-black", INSERT_EACH, 4.9),
+        pmdk(&[RED_BLACK], "pmdk-red-black", REMOVE_EACH, 4.9),
+        pmdk(&[RED_BLACK], "pmdk-red-black", INSERT_TOGETHER, 8.7),
+        ours(&["insert-each random", "remove-each random"], 10.0, &["lmdb"]),
+        ours(&["insert-each random", "remove-each random"], 10.0, &["redb"]),
+        ours(INSERT_TOGETHER, 1.5, &["lmdb"]),
+        ours(INSERT_TOGETHER, 1.5, &["redb"]),
+        ours(&["get random"], 2.0, &["lmdb"]),
+        ours(&["get random"], 2.0, &["redb"]),
+        ours(&["iterate random"], 1.0, &["lmdb"]),
+        // A durable commit takes 1.3 syncs of the disk at most; many writers share them.
+        ours(SYNC, 1.0 / 1.3, &[]).on(&[1]).against(Against::Sample(FLOOR, "", 1)),
+        ours(SYNC, 5.0, &[]).on(&[16]).against(Against::Sample(FLOOR, "", 1)),
+        // Ten times as many removes in one transaction take 12 times as long at most.
+        ours(&["remove-tenfold random"], 10.0 / 12.0, &[]).against(Against::Sample(
+            "",
+            "remove-together random",
+            0,
+        )),
+        Target {
+            ours: OURS,
+            workloads: &["recover random"],
+            threads: &[1],
+            unit: Some(&LOG_BYTES_A_SECOND),
+            against: Against::Constant((1 << 30) as f64),
+            bound: Bound::Least(1.0),
+        },
+        // 40 MiB for 1,000,000 entries.
+        Target::most(&[BTREE], INSERT_TOGETHER, &BYTES_OF_ENTRY, 1.0, Against::Constant(41.9)),
+    ],
+};
+
+/// Flags of `sapwood-bench trees`. Its threads are writers of durable commits.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
-    /// Keys inserted [default: 1000000]
-    #[arg(long, value_name = "N")]
-    keys: Option<usize>,
+pub struct TreesArgs {
+    #[command(flatten)]
+    flags: Flags,
 
-    /// Transactions of the workloads with a transaction each [default: one for each key]
-    #[arg(long, value_name = "N")]
-    ops: Option<usize>,
-
-    /// Commits that last, by all writers together [default: 4000]
-    #[arg(long, value_name = "N")]
-    syncs: Option<usize>,
-
-    /// Writers of commits that last
-    #[arg(long, value_delimiter = ',', value_name = "COUNTS", default_values_t = [1, 16])]
-    writers: Vec<usize>,
+    /// Durable commits, by all writers together [default: 4000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    syncs: Option<u32>,
 
     /// The order in which keys come [default: both]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ORDERS")]
     order: Vec<Order>,
 
-    /// Engines to run, by the names that the table shows [default: all]
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
-    engines: Vec<String>,
-
-    /// Run libpmemobj's trees beside ours, where libpmemobj-dev, make and a C compiler are installed
+    /// Run libpmemobj's trees beside ours, where libpmemobj-dev, make and a C compiler are
+    /// installed
     #[arg(long)]
     pmdk: bool,
-
-    /// Workloads to run [default: all but remove-tenfold, which --full adds]
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAMES")]
-    workloads: Vec<Phase>,
-
-    /// Interleaved runs of each figure
-    #[arg(long, default_value_t = 3)]
-    runs: usize,
-
-    /// A folder on the disk to measure: a fresh one inside it is used and removed [default: the
-    /// system's temporary folder]
-    #[arg(long)]
-    dir: Option<PathBuf>,
-
-    #[command(flatten)]
-    sheet: SheetFlags,
-
-    /// Finish in seconds: 2,000 keys, 2 runs
-    #[arg(long, conflicts_with = "full")]
-    smoke: bool,
-
-    /// Take what it needs: 1,000,000 keys, 5 runs, and removes from a tree ten times as large
-    #[arg(long)]
-    full: bool,
-}
-
-/// The measurements of a run, with every default filled in.
-#[derive(Debug, Clone)]
-struct Plan {
-    keys: usize,
-    ops: usize,
-    syncs: usize,
-    writers: Vec<usize>,
-    orders: Vec<Order>,
-    engines: Vec<String>,
-    phases: Vec<Phase>,
-    runs: usize,
-    dir: PathBuf,
-}
-
-impl Args {
-    fn plan(&self, known: &[Engine]) -> Result<Plan, Error> {
-        let names: Vec<&str> = known
-            .iter()
-            .chain(&pmdk::ENGINES)
-            .map(|engine| engine.name)
-            .chain([floor::NAME])
-            .collect();
-        check_engines(&self.engines, &names)?;
-        let of_pmdk = |name: &&String| pmdk::ENGINES.iter().any(|engine| engine.name == **name);
-        if let Some(name) = self.engines.iter().find(of_pmdk)
-            && !self.pmdk
-        {
-            return Err(format!("{name} runs in a process of its own: add --pmdk").into());
-        }
-        let (keys, syncs, runs) = match (self.smoke, self.full) {
-            (true, _) => (2_000, 32, 2),
-            (_, true) => (TARGET_KEYS, 4_000, self.runs.max(5)),
-            _ => (TARGET_KEYS, 4_000, self.runs),
-        };
-        let keys = self.keys.unwrap_or(keys);
-        let syncs = self.syncs.unwrap_or(syncs);
-        if keys == 0 || syncs == 0 || runs == 0 || self.ops == Some(0) || self.writers.contains(&0)
-        {
-            return Err("--keys, --ops, --syncs, --writers and --runs are at least 1".into());
-        }
-        let phases = match (self.workloads.is_empty(), self.full) {
-            (false, _) => self.workloads.clone(),
-            (true, true) => Phase::ALL.to_vec(),
-            (true, false) => Phase::USUAL.to_vec(),
-        };
-        Ok(Plan {
-            keys,
-            ops: self.ops.unwrap_or(keys).min(keys),
-            syncs,
-            writers: self.writers.clone(),
-            orders: match self.order.is_empty() {
-                true => vec![Order::Random, Order::Sequential],
-                false => self.order.clone(),
-            },
-            engines: self.engines.clone(),
-            phases,
-            runs,
-            dir: self.dir.clone().unwrap_or_else(std::env::temp_dir),
-        })
-    }
-}
-
-impl Plan {
-    fn has(&self, phases: &[Phase]) -> bool {
-        phases.iter().any(|phase| self.phases.contains(phase))
-    }
-
-    fn takes(&self, name: &str) -> bool {
-        self.engines.is_empty() || self.engines.iter().any(|wanted| wanted == name)
-    }
 }
 
 /// The engines of this workspace: ours, then peers.
-pub fn engines() -> Vec<Engine> {
-    let ours = ours::ENGINES.iter().copied();
-    let ours = ours.chain(peers::ENGINES);
-    ours.collect()
-}
-
-/// The names of workloads and engines.
-pub(crate) fn names() -> Names {
-    Names::new(
-        Phase::ALL.map(Phase::name),
-        engines().iter().chain(&pmdk::ENGINES).map(|engine| engine.name).chain([floor::NAME]),
-    )
+#[must_use]
+pub fn engines() -> Vec<TreeEngine> {
+    ours::ENGINES.into_iter().chain(peers::ENGINES).collect()
 }
 
 /// Measures and prints to `out`; progress goes to standard error.
 ///
 /// # Errors
 ///
-/// As of [`run_with`].
-pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
+/// The errors of [`run_with`].
+pub fn run_to(args: &TreesArgs, out: &mut dyn Write) -> Result<(), Error> {
     run_with(args, &engines(), out)
 }
 
@@ -203,19 +185,55 @@ pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
 ///
 /// A flag names what does not exist, the folder cannot be used, our engine answered wrongly, or
 /// `out` refuses what is written.
-pub fn run_with(args: &Args, engines: &[Engine], out: &mut dyn Write) -> Result<(), Error> {
-    let plan = args.plan(engines)?;
-    let mut sheet = args.sheet.open(out)?;
+pub fn run_with(
+    args: &TreesArgs,
+    engines: &[TreeEngine],
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let outside: Vec<&str> = engines.iter().map(|engine| engine.name).collect();
+    let plan = args.flags.plan(&BENCH, &outside)?;
+    let of_pmdk = pmdk::ENGINES.map(|engine| engine.name);
+    args.flags.check_flag(&of_pmdk, args.pmdk, "runs in a process of its own", "--pmdk")?;
+    let mut sheet = args.flags.open(out)?;
+    let mut report = Report::new("trees", plan.size(), "8+8 B", OURS);
+    let ops = args.flags.ops.unwrap_or(plan.size()).min(plan.size());
+    report.title = format!(
+        ", {ops} of them where each has a transaction; commits outlive the process, and power \
+         loss in `sync`"
+    );
     let mut engines = engines.to_vec();
-    let absent = match args.pmdk && pmdk::ENGINES.iter().any(|engine| plan.takes(engine.name)) {
-        true => pmdk::join(&mut engines, pmdk::build("make", &pmdk::folder())),
-        false => None,
-    };
-    let mut figures = measure::measure(&plan, &engines)?;
-    figures.rates.wrong.extend(absent);
-    sheet.print(
-        |out| report::print_json(out, &figures),
-        |out| report::print_tables(out, &figures),
-    )?;
-    sheet.end(|out| targets::print(out, &figures))
+    if args.pmdk && of_pmdk.iter().any(|name| plan.takes(name)) {
+        let absent = pmdk::join(&mut engines, pmdk::build("make", &pmdk::folder()));
+        report.left_out.extend(absent);
+    }
+    let syncs = args.syncs.map_or(plan.mode.pick(32, 4_000, 4_000), |syncs| syncs as usize);
+    for order in or(&args.order, &[Order::Random, Order::Sequential]) {
+        let mut contenders: Vec<Box<dyn Engine<TreeJob>>> = Vec::new();
+        if plan.takes(FLOOR) && plan.runs("sync") {
+            contenders.push(Box::new(SyncFloor));
+        }
+        for engine in engines.iter().filter(|engine| plan.takes(engine.name)) {
+            contenders.push(Box::new(TreeContender(*engine)));
+        }
+        let job = TreeJob::new(&plan, order, ops, syncs);
+        rounds(&mut contenders, &mut report, plan.runs, |round| job.in_round(round))?;
+    }
+    per_entry(&mut report);
+    // Fewer transactions are a run of another size.
+    report.size = ops;
+    sheet.print(&report, &[&TARGETS])?;
+    sheet.end()
+}
+
+/// Notes the bytes of an entry, those of random keys first.
+fn per_entry(report: &mut Report) {
+    let sizes: Vec<(String, f64)> = report
+        .samples
+        .iter()
+        .filter(|sample| sample.unit == &BYTES_OF_ENTRY)
+        .map(|sample| (sample.engine.clone(), sample.median()))
+        .collect();
+    for (engine, bytes) in sizes {
+        report.bytes_per_entry.entry(engine).or_insert(bytes);
+    }
 }

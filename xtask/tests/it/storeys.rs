@@ -213,15 +213,9 @@ const HOUSES: &[House] = &[
     House {
         name: "bench",
         storeys: &[
-            &[
-                "clock", "command", "consume", "figures", "folder", "jvm", "machine", "pages",
-                "process", "random", "resident", "tally",
-            ],
-            &["plot", "python", "report", "rounds"],
-            &["sheet"],
+            &["harness"],
             &["aggregate", "hash", "ordered", "rollup", "server", "sql", "trees"],
             &["durability"],
-            &["list"],
         ],
         steps_up: &[],
     },

@@ -5,29 +5,29 @@
 //! finds what was loaded. Every report is compared with what it must be, and an independent sum
 //! with the report.
 
-mod baseline;
-
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use sapwood::aggregate::{Disaggregation, Disaggregator, Execution, Value};
+use parking_lot::Mutex;
+use sapwood::aggregate::{self, Disaggregator, Execution, Value};
 
-use super::contenders::{
-    LOG, LOOK_UP, LoadedTable, ORDERED_LOOK_UP, ORDERED_RANGE, Patience, WALK, Way, execution_by,
-};
-use super::workload::{FIELD, Fraction, LAYOUT, Pick, Picked, Workload};
+use super::engines::{LoadedTable, Patience, Way, execution_by};
+use super::floor::{LIVE, RECORDS, RecordMemory, in_batches};
+use super::job::{FIELD, Fraction, LAYOUT, Pick, Picked, repeated};
+use super::objects::Placed;
+use super::{LOG, LOOK_UP, ORDERED_LOOK_UP, ORDERED_RANGE, WALK};
 use crate::Error;
-use crate::figures::Percentiles;
-use crate::rounds::{Contender, Outcome, Run};
-use crate::tally::Tally;
-
-pub(crate) use baseline::DisaggregationBaseline;
+use crate::harness::rounds::{Engine, Job, Outcome, run_threads};
+use crate::harness::sample::{OBJECTS, Unit};
+use crate::harness::tally::Tally;
 
 /// The part of every object; the first half, by key, gets one more.
 const PART: i64 = 3;
 
 /// The ways to disaggregate, and the objects.
-const CONTENDERS: [(Way, Pick); 6] = [
+const SPREAD: [(&str, Pick); 6] = [
     (WALK, Pick::Everything),
     (LOG, Pick::Everything),
     (LOOK_UP, Pick::Range(Fraction::Tenth)),
@@ -41,7 +41,7 @@ pub(crate) const PICKS: [Pick; 3] =
     [Pick::Everything, Pick::Range(Fraction::Tenth), Pick::List(Fraction::Tenth)];
 
 /// A total for the selected objects, and the way back.
-pub(crate) struct Total {
+pub(crate) struct SpreadTotal {
     pub(crate) picked: Arc<Picked>,
     there: Disaggregator,
     back: Disaggregator,
@@ -51,18 +51,18 @@ pub(crate) struct Total {
     cutoff: u32,
 }
 
-impl Total {
-    pub(crate) fn new(picked: &Arc<Picked>) -> Result<Total, Error> {
+impl SpreadTotal {
+    pub(crate) fn new(picked: &Arc<Picked>) -> Result<SpreadTotal, Error> {
         let greater = picked.len() / 2;
         let total = PART as i128 * picked.len() as i128 + greater as i128;
         let compiled = |total| {
-            Disaggregation::new(LAYOUT.parse()?, FIELD, total)
+            aggregate::Disaggregation::new(LAYOUT.parse()?, FIELD, total)
                 .select(picked.query.selection().clone())
                 .equally()
                 .adding()
                 .compile()
         };
-        Ok(Total {
+        Ok(SpreadTotal {
             there: compiled(total)?,
             back: compiled(-total)?,
             after: picked.sum() + total,
@@ -80,71 +80,47 @@ impl Total {
 
 /// One timed run: the same total, several times where the table is small.
 #[derive(Clone)]
-pub(crate) struct DisaggregationJob {
-    pub(crate) total: Arc<Total>,
+pub(crate) struct Disaggregation {
+    pub(crate) total: Arc<SpreadTotal>,
     pub(crate) threads: usize,
     pub(crate) times: usize,
 }
 
-impl DisaggregationJob {
-    pub(crate) fn expected(&self) -> Tally {
-        let once = Tally { entries: self.total.picked.len() as u64, sum: self.total.after as u64 };
-        (0..self.times).fold(Tally::default(), |sum, _| sum.merge(once))
+impl Job for Disaggregation {
+    fn workload(&self) -> String {
+        format!("disaggregate over {}", self.total.picked.pick.name())
     }
-}
 
-impl Run for DisaggregationJob {
-    type Workload = Workload;
-
-    fn workload(&self) -> Workload {
-        Workload::Disaggregate(self.total.picked.pick)
+    fn unit(&self) -> &'static Unit {
+        &OBJECTS
     }
 
     fn threads(&self) -> usize {
         self.threads
     }
 
-    fn operations(&self) -> usize {
-        self.total.picked.len() * self.times
+    fn expected(&self) -> Option<Tally> {
+        let once = Tally { entries: self.total.picked.len() as u64, sum: self.total.after as u64 };
+        Some(repeated(once, self.times))
     }
 }
 
-/// A way to disaggregate, as a contender.
-pub(crate) struct DisaggregationContender {
+/// A way to disaggregate, as an engine.
+pub(crate) struct Spread {
     way: Way,
     store: LoadedTable,
     patience: Patience,
 }
 
-impl DisaggregationContender {
-    /// All that a table of this kind takes part with.
-    pub(crate) fn ways(
-        store: &LoadedTable,
-        wanted: &dyn Fn(&str) -> bool,
-    ) -> Vec<DisaggregationContender> {
-        let mut ways: Vec<Way> = Vec::new();
-        for (way, _) in CONTENDERS {
-            if way.kind == store.kind() && wanted(way.name) && !ways.contains(&way) {
-                ways.push(way);
-            }
-        }
-        let contender = |way| DisaggregationContender {
-            way,
-            store: store.clone(),
-            patience: Patience::default(),
-        };
-        ways.into_iter().map(contender).collect()
+impl Spread {
+    pub(crate) fn new(way: Way, store: LoadedTable) -> Spread {
+        Spread { way, store, patience: Patience::default() }
     }
 
-    /// Rounds of another workload, or on other threads, begin.
-    pub(crate) fn begin(&mut self) {
-        self.patience = Patience::default();
-    }
-
-    /// DisaggregationContender once and takes it back; answers how long the first took.
+    /// Disaggregates once and takes it back; answers how long the first took.
     fn there_and_back(
         &self,
-        total: &Total,
+        total: &SpreadTotal,
         execution: &Execution<'_>,
     ) -> Result<(Duration, Tally), Error> {
         let begin = Instant::now();
@@ -165,17 +141,17 @@ impl DisaggregationContender {
     }
 }
 
-impl Contender<DisaggregationJob> for DisaggregationContender {
+impl Engine<Disaggregation> for Spread {
     fn name(&self) -> &str {
         self.way.name
     }
 
-    fn runs(&self, workload: Workload) -> bool {
-        let Workload::Disaggregate(pick) = workload else { return false };
-        CONTENDERS.contains(&(self.way, pick)) && !self.patience.is_over()
+    fn runs(&self, job: &Disaggregation) -> bool {
+        let pick = job.total.picked.pick;
+        SPREAD.contains(&(self.way.name, pick)) && self.patience.allows(pick, job.threads)
     }
 
-    fn run(&mut self, job: &DisaggregationJob) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &Disaggregation) -> Result<Outcome, Error> {
         let execution = execution_by(self.way, job.threads);
         let (mut elapsed, mut tally) = (Duration::ZERO, Tally::default());
         for _ in 0..job.times {
@@ -183,21 +159,13 @@ impl Contender<DisaggregationJob> for DisaggregationContender {
             elapsed += took;
             tally = tally.merge(found);
         }
-        self.patience.note(elapsed);
-        Ok(Outcome { elapsed, tally, operations: None })
-    }
-
-    fn latencies(&mut self, _: &DisaggregationJob) -> Result<Percentiles, Error> {
-        Err("a run is one call, or few: there are no single calls to time".into())
-    }
-
-    fn is_timed_singly(&self) -> bool {
-        false
+        self.patience.note(job.total.picked.pick, job.threads, elapsed);
+        Ok(Outcome::of(job.total.picked.len() * job.times, elapsed, tally))
     }
 }
 
 impl LoadedTable {
-    /// DisaggregationContender a total; answers how many objects were changed, and what they then sum to.
+    /// Disaggregates a total; answers how many objects were changed, and what they then sum to.
     fn disaggregate(
         &self,
         total: &Disaggregator,
@@ -210,6 +178,121 @@ impl LoadedTable {
         match settled.report.sum_after {
             Some(Value::Int(sum)) => Ok((settled.report.changed, sum)),
             other => Err(format!("integers sum to {other:?}, not to an integer").into()),
+        }
+    }
+}
+
+/// The cost of adding to the same integers without a table: a plain loop over the records, or
+/// look-ups in batches that add to each record in place. Both forms share memory.
+pub(crate) struct SpreadFloor {
+    pub(crate) name: &'static str,
+    pub(crate) memory: Arc<Mutex<RecordMemory>>,
+}
+
+/// Words are loaded and stored relaxed, as plain ones are; but threads may share them.
+type SharedRecord = [AtomicU64; 3];
+
+impl SpreadFloor {
+    /// Adds to each selected record its part, so many times over.
+    fn add_parts(&self, job: &Disaggregation, times: i64) -> (Duration, Tally) {
+        let mut memory = self.memory.lock();
+        let (records, buckets) = memory.records_and_buckets();
+        let (records, total) = (&*records, &*job.total);
+        let (elapsed, tallies) = if self.name == RECORDS {
+            run_threads(&parts(records, job.threads), |part| every(part, total, times))
+        } else {
+            run_threads(&parts(total.picked.placed(), job.threads), |part| {
+                look_up(buckets, records, part, total, times)
+            })
+        };
+        (elapsed, tallies.into_iter().fold(Tally::default(), Tally::merge))
+    }
+}
+
+fn parts<T>(all: &[T], threads: usize) -> Vec<&[T]> {
+    all.chunks(all.len().div_ceil(threads).max(1)).collect()
+}
+
+impl Engine<Disaggregation> for SpreadFloor {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn runs(&self, job: &Disaggregation) -> bool {
+        (self.name == RECORDS) == (job.total.picked.pick == Pick::Everything)
+    }
+
+    fn run(&mut self, job: &Disaggregation) -> Result<Outcome, Error> {
+        let (mut elapsed, mut tally) = (Duration::ZERO, Tally::default());
+        for _ in 0..job.times {
+            let (took, found) = self.add_parts(job, 1);
+            elapsed += took;
+            tally = tally.merge(found);
+            self.add_parts(job, -1);
+        }
+        Ok(Outcome::of(job.total.picked.len() * job.times, elapsed, tally))
+    }
+}
+
+fn every(records: &[SharedRecord], total: &SpreadTotal, times: i64) -> Tally {
+    let mut tally = Tally::default();
+    for [control, key, word] in records {
+        if control.load(Relaxed) & LIVE != 0 {
+            let number = u64::from_be(key.load(Relaxed)) as u32;
+            tally.add(add(word, total.part(number) * times));
+        }
+    }
+    tally
+}
+
+fn look_up(
+    buckets: &[u64],
+    records: &[SharedRecord],
+    wanted: &[Placed],
+    total: &SpreadTotal,
+    times: i64,
+) -> Tally {
+    let mut tally = Tally::default();
+    in_batches(buckets, wanted, |place, object| {
+        let [control, found, word] = &records[place];
+        if control.load(Relaxed) & LIVE != 0 && found.load(Relaxed) == object.key_word() {
+            tally.add(add(word, total.part(object.number) * times));
+        }
+    });
+    tally
+}
+
+#[inline]
+fn add(word: &AtomicU64, part: i64) -> u64 {
+    let after = word.load(Relaxed).wrapping_add_signed(part);
+    word.store(after, Relaxed);
+    after
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::floor::LOOK_UPS;
+    use super::super::objects::Objects;
+    use super::*;
+
+    #[test]
+    fn every_form_disaggregates_the_total_and_takes_it_back() {
+        let objects = Arc::new(Objects::new(2_000));
+        let memory = Arc::new(Mutex::new(RecordMemory::load(&objects)));
+        let form = |name| SpreadFloor { name, memory: Arc::clone(&memory) };
+        for pick in PICKS {
+            let picked = Arc::new(Picked::new(pick, &objects).expect("the query is sound"));
+            let total = Arc::new(SpreadTotal::new(&picked).expect("the total is sound"));
+            for threads in [1, 3] {
+                let job = Disaggregation { total: Arc::clone(&total), threads, times: 2 };
+                let forms = [RECORDS, LOOK_UPS].map(form);
+                let found: Vec<Option<Tally>> = forms
+                    .into_iter()
+                    .filter(|form| form.runs(&job))
+                    .map(|mut form| Some(form.run(&job).expect("it cannot fail").tally))
+                    .collect();
+                assert_eq!(found, [job.expected()], "{}", pick.name());
+            }
         }
     }
 }

@@ -6,21 +6,23 @@
 //! was changed while it ran. Once the writer has stopped, the sum is again that of before.
 
 use std::hint::spin_loop;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
-use indicatif::ProgressBar;
+use sapwood::aggregate::Executor;
 
-use super::contenders::{
-    LOG, LOG_MOMENT, LOOK_UP, LoadedTable, ORDERED_RANGE, TableKind, WALK, Way, execution_by,
-};
+use super::engines::{LoadedTable, TableKind, Way, execution_by, way};
+use super::job::{Fraction, Pick, Picked};
 use super::objects::key;
-use super::workload::{Beside, Fraction, Pick, Picked, Workload};
+use super::{LOG, LOOK_UP, ORDERED_RANGE, WALK};
 use crate::Error;
-use crate::figures::{Rate, Rates};
-use crate::random::Random;
+use crate::harness::random::Random;
+use crate::harness::report::Report;
+use crate::harness::rounds::Figure;
+use crate::harness::sample::{OBJECTS, OPERATIONS};
 
 /// The time that sums are repeated beside a writer; less for a bench that must finish in seconds.
 pub(crate) const WINDOW: Duration = Duration::from_millis(200);
@@ -30,12 +32,14 @@ const TOGETHER: usize = 32;
 /// The ways that sum beside the writer: always all objects, the sum of which is known whatever
 /// moved.
 pub(crate) const SUMMED: [(Way, Pick); 5] = [
-    (LOG, Pick::Everything),
+    (way(LOG, TableKind::Hash, Some(Executor::Log)), Pick::Everything),
     (LOG_MOMENT, Pick::Everything),
-    (WALK, Pick::Everything),
-    (LOOK_UP, Pick::Range(Fraction::All)),
-    (ORDERED_RANGE, Pick::Everything),
+    (way(WALK, TableKind::Hash, Some(Executor::Walk)), Pick::Everything),
+    (way(LOOK_UP, TableKind::Hash, Some(Executor::LookUp)), Pick::Range(Fraction::All)),
+    (way(ORDERED_RANGE, TableKind::Ordered, Some(Executor::Range)), Pick::Everything),
 ];
+const LOG_MOMENT: Way =
+    Way { at_one_moment: true, ..way("sapwood-log-moment", TableKind::Hash, Some(Executor::Log)) };
 
 /// The writer's name among engines: one for each kind of table.
 pub(crate) fn writer_of(kind: TableKind) -> &'static str {
@@ -46,57 +50,46 @@ pub(crate) fn writer_of(kind: TableKind) -> &'static str {
 }
 
 /// A table that is written, and the ways that sum it.
-pub(crate) struct Written<'a> {
+pub(crate) struct WrittenTable<'a> {
     pub(crate) store: &'a LoadedTable,
     pub(crate) objects: u32,
-    pub(crate) summed: Vec<(Way, &'a Picked)>,
+    pub(crate) summed: Vec<(Way, Arc<Picked>)>,
     /// The time that sums are repeated, with the writer and without.
     pub(crate) window: Duration,
 }
 
-impl Written<'_> {
-    /// Figures of so many rounds, in each of which every way takes a turn.
-    pub(crate) fn measure(
-        &self,
-        runs: usize,
-        rates: &mut Rates<Workload>,
-        progress: &ProgressBar,
-    ) -> Result<(), Error> {
-        let mut figures = Vec::new();
+impl WrittenTable<'_> {
+    /// Notes figures of so many rounds, in each of which every way takes a turn.
+    pub(crate) fn measure(&self, runs: usize, report: &mut Report) -> Result<(), Error> {
+        let writer = writer_of(self.store.kind());
         for round in 0..runs {
-            progress.set_message(format!("{} beside sums", writer_of(self.store.kind())));
-            let mut note = |workload, engine: &str, rate| {
-                figures.push((workload, engine.to_owned(), rate));
-            };
+            report.progress.set_message(format!("{writer} beside sums"));
             let alone = self.beside_writer(round, |_| {
                 std::thread::sleep(self.window);
                 Ok(())
             })?;
-            note(Workload::Writes(None), writer_of(self.store.kind()), alone);
+            report.note("writes", 1, writer, &OPERATIONS, Figure::new(alone));
             for turn in 0..self.summed.len() {
-                let (way, picked) = self.summed[(round + turn) % self.summed.len()];
-                let mut sums = self.sums(way, picked, None)?;
-                note(Workload::SumsBeside(picked.pick, Beside::Nobody), way.name, sums);
+                let (way, picked) = &self.summed[(round + turn) % self.summed.len()];
+                let (way, pick) = (*way, picked.pick.name());
+                let alone = self.sums(way, picked, None)?;
+                let mut beside = 0.0;
                 let writes = self.beside_writer(round * 64 + turn, |changes| {
-                    sums = self.sums(way, picked, Some(changes))?;
+                    beside = self.sums(way, picked, Some(changes))?;
                     Ok(())
                 })?;
-                note(Workload::SumsBeside(picked.pick, Beside::Writer), way.name, sums);
-                note(Workload::Writes(Some(way.deed())), writer_of(self.store.kind()), writes);
+                for (workload, engine, unit, figure) in [
+                    (format!("{pick}, no writer"), way.name, &OBJECTS, alone),
+                    (format!("{pick}, a writer"), way.name, &OBJECTS, beside),
+                    (format!("writes beside {}", way.deed()), writer, &OPERATIONS, writes),
+                ] {
+                    report.note(&workload, 1, engine, unit, Figure::new(figure));
+                }
                 let (found, sum, _) = self.store.sum(&picked.query, &execution_by(way, 1))?;
                 check(way, picked, found, sum, 0)?;
                 if way.at_one_moment {
                     self.store.tidy()?;
                 }
-            }
-            progress.inc(1);
-        }
-        for (workload, engine, rate) in figures {
-            match rates.rates.iter_mut().find(|known| {
-                (known.workload, known.threads, &known.engine) == (workload, 1, &engine)
-            }) {
-                Some(known) => known.rounds.push(rate),
-                None => rates.rates.push(Rate { workload, threads: 1, engine, rounds: vec![rate] }),
             }
         }
         Ok(())
@@ -179,21 +172,19 @@ fn check(way: Way, picked: &Picked, found: u64, sum: i128, most: u64) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use super::super::objects::Objects;
     use sapwood::aggregate::{Aggregate, Execution, Query, Selection};
 
-    use super::super::objects::amount;
-    use super::super::workload::{LAYOUT, SUM};
+    use super::super::job::{LAYOUT, SUM};
+    use super::super::objects::{Objects, amount};
     use super::*;
 
     #[test]
     fn sums_that_cannot_be_are_refused() {
         let objects = Arc::new(Objects::new(1_000));
         let picked = Picked::new(Pick::Everything, &objects).expect("the query is sound");
-        let check =
-            |found, off: i128, most| check(LOG, &picked, found, picked.sum() + off, most).is_ok();
+        let check = |found, off: i128, most| {
+            check(LOG_MOMENT, &picked, found, picked.sum() + off, most).is_ok()
+        };
         assert!(check(1_000, 0, 0) && check(1_000, -32, 32));
         assert!(!check(999, 0, 0) && !check(1_001, 0, 32) && !check(1_000, 33, 32));
         assert!(!check(1_000, -1, 0));
@@ -205,7 +196,7 @@ mod tests {
         let picked = Picked::new(Pick::Everything, &objects).expect("the query is sound");
         for kind in TableKind::ALL {
             let store = LoadedTable::load(kind, &objects).expect("memory is there");
-            let written = Written {
+            let written = WrittenTable {
                 store: &store,
                 objects: objects.count(),
                 summed: Vec::new(),

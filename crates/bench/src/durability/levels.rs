@@ -1,206 +1,150 @@
-//! Rates of puts at each level. All levels of all engines take turns in a round.
+//! Rates of puts at each level. All levels of all engines take turns in a round, with the disk by
+//! itself: a file that grows, and syncs of a page.
 
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use indicatif::ProgressBar;
+use serde_json::json;
 
-use super::floor::{self, Floor};
-use super::measure::Figures;
-use super::redis::{self, Files, Redis};
-use super::store::{Engine, Place, Store};
-use super::workload::{Data, Level, Workload};
-use super::writers::{Job, Timing, check, load, write_while};
-use super::{Plan, ours};
+use super::data::{Data, Level};
+use super::redis::{self, Redis, RedisFiles};
+use super::store::{DurableEngine, DurablePlace, DurableStore};
+use super::writers::{Timing, WriterJob, check, load, write_while};
+use super::{Sizes, ours};
 use crate::Error;
-use crate::figures::{is_ours, note};
-use crate::folder::Folder;
+use crate::harness::report::Report;
+use crate::harness::rounds::{Engine, Figure, Job, Outcome, rounds};
+use crate::harness::sample::{
+    BYTES_A_SECOND, LOG_BYTES_A_SECOND, OPERATIONS, Ratio, Sample, Unit, is_ours,
+};
+use crate::harness::system::Folder;
 
-/// An engine at a level, with its entries.
-struct Contender {
+pub(crate) const FLOOR: &str = "floor-disk";
+
+const BLOCK_BYTES: usize = 1 << 20;
+/// Blocks that are synced together: as much as a log may have unsynced by default.
+const SYNCED_BLOCKS: usize = 64;
+/// The least that the kernel writes, and the pages of the file that is synced.
+const PAGE_BYTES: usize = 4096;
+const PAGES: usize = 1024;
+
+/// Puts for some time, by so many writers.
+struct PutJob {
+    data: Data,
+    keys: u32,
+    writers: usize,
+    time: Duration,
+    seed: u64,
+}
+
+impl Job for PutJob {
+    fn workload(&self) -> String {
+        format!("put {}", self.data.name())
+    }
+
+    fn unit(&self) -> &'static Unit {
+        &OPERATIONS
+    }
+
+    fn threads(&self) -> usize {
+        self.writers
+    }
+}
+
+/// The disk by itself.
+struct DiskFloor(PathBuf);
+
+impl Engine<PutJob> for DiskFloor {
+    fn name(&self) -> &str {
+        FLOOR
+    }
+
+    fn run(&mut self, job: &PutJob) -> Result<Outcome, Error> {
+        let folder = Folder::new(&self.0, FLOOR)?;
+        let bytes = Figure::new(bytes_a_second(folder.path(), job.time)?);
+        let syncs = Figure::new(syncs_a_second(folder.path(), job.time)?);
+        let bytes = bytes.of("sequential").unit(&BYTES_A_SECOND);
+        let figures = [bytes, syncs.of("sync")].map(|figure| figure.on(1)).into();
+        Ok(Outcome { figures, ..Outcome::default() })
+    }
+}
+
+fn bytes_a_second(dir: &Path, time: Duration) -> Result<f64, Error> {
+    let mut file = File::create(dir.join("sequential"))?;
+    let block = vec![1; BLOCK_BYTES];
+    let begin = Instant::now();
+    let mut blocks = 0;
+    while blocks == 0 || begin.elapsed() < time {
+        file.write_all(&block)?;
+        blocks += 1;
+        if blocks % SYNCED_BLOCKS == 0 {
+            file.sync_data()?;
+        }
+    }
+    file.sync_data()?;
+    Ok((blocks * BLOCK_BYTES) as f64 / begin.elapsed().as_secs_f64())
+}
+
+fn syncs_a_second(dir: &Path, time: Duration) -> Result<f64, Error> {
+    let file = File::create(dir.join("syncs"))?;
+    let page = [1; PAGE_BYTES];
+    for at in 0..PAGES {
+        file.write_all_at(&page, (at * PAGE_BYTES) as u64)?;
+    }
+    file.sync_all()?;
+    let begin = Instant::now();
+    let mut count = 0;
+    while count == 0 || begin.elapsed() < time {
+        file.write_all_at(&page, (count % PAGES * PAGE_BYTES) as u64)?;
+        file.sync_data()?;
+        count += 1;
+    }
+    Ok(count as f64 / begin.elapsed().as_secs_f64())
+}
+
+/// A store of this process at a level, with its entries.
+struct Here {
     name: &'static str,
     level: Level,
-    runs: Runs,
-    folder: Folder,
+    store: Box<dyn DurableStore>,
+    /// Goes after the store.
+    _folder: Folder,
 }
 
-enum Runs {
-    Here(Box<dyn Store>),
-    Redis(Redis),
-}
-
-/// What a run came to.
-struct Outcome {
-    /// Puts a second.
-    rate: f64,
-    /// Bytes of the log a second.
-    log_rate: Option<f64>,
-}
-
-/// The number of turns that [`measure`] takes at most.
-pub(crate) fn turns(plan: &Plan, engines: &[Engine]) -> usize {
-    let engines = engines.iter().filter(|engine| plan.takes(engine.name)).count() + 1;
-    plan.data.len() * plan.writers.len() * plan.runs * engines * plan.levels.len()
-}
-
-pub(crate) fn measure(
-    plan: &Plan,
-    engines: &[Engine],
-    figures: &mut Figures,
-    bar: &ProgressBar,
-) -> Result<(), Error> {
-    for &data in &plan.data {
-        let mut contenders = contenders(plan, engines, data, figures)?;
-        for &writers in &plan.writers {
-            for round in 0..plan.runs {
-                if plan.takes(floor::NAME) {
-                    measure_floor(plan, &mut figures.floor)?;
-                }
-                let mut failed = vec![false; contenders.len()];
-                for turn in 0..contenders.len() {
-                    let at = (round + turn) % contenders.len();
-                    let contender = &contenders[at];
-                    let workload = Workload { data, level: contender.level };
-                    bar.set_message(format!("{}: {} writers", contender.title(data), writers));
-                    match contender.run(plan, data, writers, round) {
-                        Ok(outcome) => {
-                            let rates = &mut figures.rates.rates;
-                            note(rates, workload, writers, contender.name, outcome.rate);
-                            if let Some(rate) = outcome.log_rate {
-                                note(
-                                    &mut figures.log_rates,
-                                    workload,
-                                    writers,
-                                    contender.name,
-                                    rate,
-                                );
-                            }
-                        }
-                        Err(error) => {
-                            figures.rates.rates.retain(|rate| {
-                                rate.engine != contender.name || rate.workload != workload
-                            });
-                            figures.rates.refuse(
-                                contender.name,
-                                workload,
-                                writers,
-                                &error.to_string(),
-                            )?;
-                            failed[at] = true;
-                        }
-                    }
-                    bar.inc(1);
-                }
-                // One that failed in a round takes no further part.
-                let mut failed = failed.into_iter();
-                contenders.retain(|_| failed.next() != Some(true));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn measure_floor(plan: &Plan, floor: &mut Floor) -> Result<(), Error> {
-    let folder = Folder::new(&plan.dir, floor::NAME)?;
-    floor.measure(folder.path(), plan.time)
-}
-
-/// Opens each engine at each level, with its entries; those that are not there are told of once.
-fn contenders(
-    plan: &Plan,
-    engines: &[Engine],
-    data: Data,
-    figures: &mut Figures,
-) -> Result<Vec<Contender>, Error> {
-    let mut contenders = Vec::new();
-    for engine in engines.iter().filter(|engine| plan.takes(engine.name)) {
-        for &level in &plan.levels {
-            let folder = Folder::new(&plan.dir, &format!("{}-{}", engine.name, level.name()))?;
-            match open(plan, engine, level, data, &folder) {
-                Ok(Some(store)) => {
-                    let runs = Runs::Here(store);
-                    contenders.push(Contender { name: engine.name, level, runs, folder });
-                }
-                Ok(None) => {
-                    figures.leave_out(format!("{} has no level {}", engine.name, level.name()))
-                }
-                Err(error) if is_ours(engine.name) => {
-                    return Err(format!("{}: {error}", engine.name).into());
-                }
-                Err(error) => figures.leave_out(format!("{}: {error}", engine.name)),
-            }
-        }
-    }
-    if plan.takes(redis::NAME) {
-        for &level in &plan.levels {
-            let folder = Folder::new(&plan.dir, &format!("{}-{}", redis::NAME, level.name()))?;
-            let started = Redis::start(&folder, Files::of(level)).and_then(|(redis, _)| {
-                redis.load(data, plan.keys(data))?;
-                Ok(redis)
-            });
-            match started {
-                Ok(redis) => {
-                    let runs = Runs::Redis(redis);
-                    contenders.push(Contender { name: redis::NAME, level, runs, folder });
-                }
-                Err(error) => figures.leave_out(format!("{}: {error}", redis::NAME)),
-            }
-        }
-    }
-    for contender in &contenders {
-        contender.settle()?;
-    }
-    Ok(contenders)
-}
-
-fn open(
-    plan: &Plan,
-    engine: &Engine,
-    level: Level,
-    data: Data,
-    folder: &Folder,
-) -> Result<Option<Box<dyn Store>>, Error> {
-    let keys = plan.keys(data);
-    let place = Place { dir: folder.path().to_owned(), level, data, keys };
-    let store = (engine.open)(&place)?;
-    if let Some(store) = &store {
-        load(&**store, data, keys)?;
-    }
-    Ok(store)
-}
-
-impl Contender {
-    fn title(&self, data: Data) -> String {
-        format!("{}, {}, {}", self.name, data.name(), self.level.name())
+impl Engine<PutJob> for Here {
+    fn name(&self) -> &str {
+        self.name
     }
 
-    fn run(&self, plan: &Plan, data: Data, writers: usize, round: usize) -> Result<Outcome, Error> {
-        let (keys, seed) = (plan.keys(data), round as u64 + 1);
-        let outcome = match &self.runs {
-            Runs::Redis(redis) => {
-                let rate = redis.put_for(data, keys, writers, plan.time, seed)?;
-                redis.check(data, keys, seed)?;
-                Outcome { rate, log_rate: None }
-            }
-            Runs::Here(store) => {
-                let store = &**store;
-                let job = Job { data, keys, writers, seed, timing: Timing::Together };
-                let log = store.log_bytes();
-                let (written, ()) = write_while(store, &job, || self.wait(store, plan.time))?;
-                let log_bytes = store.log_bytes().zip(log).map(|(end, begin)| end - begin);
-                check(store, data, keys, seed)?;
-                let second = written.elapsed.as_secs_f64();
-                let log_rate =
-                    log_bytes.filter(|&bytes| bytes > 0).map(|bytes| bytes as f64 / second);
-                Outcome { rate: written.rate(), log_rate }
-            }
-        };
-        self.settle()?;
-        Ok(outcome)
+    fn workload(&self, job: &PutJob) -> String {
+        format!("{}, {}", job.workload(), self.level.name())
     }
 
+    fn run(&mut self, job: &PutJob) -> Result<Outcome, Error> {
+        let (store, data, keys, seed) = (&*self.store, job.data, job.keys, job.seed);
+        let puts = WriterJob { data, keys, writers: job.writers, seed, timing: Timing::Together };
+        let log = store.log_bytes();
+        let (written, ()) = write_while(store, &puts, || self.wait(job.time))?;
+        let log_bytes = store.log_bytes().zip(log).map(|(end, begin)| end - begin);
+        check(store, data, keys, seed)?;
+        let mut figures = vec![Figure::new(written.rate())];
+        figures.extend(
+            log_bytes.filter(|&bytes| bytes > 0).map(|bytes| {
+                Figure::rate(bytes as usize, written.elapsed).unit(&LOG_BYTES_A_SECOND)
+            }),
+        );
+        self.store.settle()?;
+        Ok(Outcome { figures, ..Outcome::default() })
+    }
+}
+
+impl Here {
     /// Waits beside the writers; for an engine without a thread of its own, syncs as ours does.
-    fn wait(&self, store: &dyn Store, time: Duration) -> Result<(), Error> {
-        if self.level != Level::Async || store.syncs_itself() {
+    fn wait(&self, time: Duration) -> Result<(), Error> {
+        if self.level != Level::Async || self.store.syncs_itself() {
             std::thread::sleep(time);
             return Ok(());
         }
@@ -211,15 +155,123 @@ impl Contender {
             if left <= ours::SYNC_INTERVAL {
                 return Ok(());
             }
-            store.sync()?;
+            self.store.sync()?;
         }
     }
+}
 
-    /// Leaves the disk idle.
-    fn settle(&self) -> Result<(), Error> {
-        match &self.runs {
-            Runs::Here(store) => store.settle(),
-            Runs::Redis(_) => self.folder.sync(),
+/// Redis at a level, with its entries.
+struct RedisLevel {
+    level: Level,
+    redis: Redis,
+    folder: Folder,
+}
+
+impl Engine<PutJob> for RedisLevel {
+    fn name(&self) -> &str {
+        redis::NAME
+    }
+
+    fn workload(&self, job: &PutJob) -> String {
+        format!("{}, {}", job.workload(), self.level.name())
+    }
+
+    fn run(&mut self, job: &PutJob) -> Result<Outcome, Error> {
+        let rate = self.redis.put_for(job.data, job.keys, job.writers, job.time, job.seed)?;
+        self.redis.check(job.data, job.keys, job.seed)?;
+        // Leaves the disk idle.
+        self.folder.sync()?;
+        Ok(Outcome { figures: vec![Figure::new(rate)], ..Outcome::default() })
+    }
+}
+
+pub(crate) fn measure(
+    sizes: &Sizes,
+    engines: &[DurableEngine],
+    data: Data,
+) -> Result<Report, Error> {
+    let keys = sizes.keys(data);
+    let mut report = Report::new("durability", keys as usize, data.title(), &[]);
+    report.title = ": puts to keys that are there. Redis is over loopback, one request in flight \
+                    on each connection; its async is everysec"
+        .to_owned();
+    report.size = sizes.time.as_millis() as usize;
+    let mut contenders = open_all(sizes, engines, data, &mut report)?;
+    for &writers in &sizes.plan.threads {
+        rounds(&mut contenders, &mut report, sizes.plan.runs, |round| PutJob {
+            data,
+            keys,
+            writers,
+            time: sizes.time,
+            seed: round as u64 + 1,
+        })?;
+    }
+    context(&mut report, data);
+    Ok(report)
+}
+
+/// Opens each engine at each level, with its entries; those that are not there are told of once.
+fn open_all(
+    sizes: &Sizes,
+    engines: &[DurableEngine],
+    data: Data,
+    report: &mut Report,
+) -> Result<Vec<Box<dyn Engine<PutJob>>>, Error> {
+    let (plan, keys) = (&sizes.plan, sizes.keys(data));
+    let mut contenders: Vec<Box<dyn Engine<PutJob>>> = Vec::new();
+    for engine in engines.iter().filter(|engine| plan.takes(engine.name)) {
+        for &level in &sizes.levels {
+            let name = engine.name;
+            let folder = Folder::new(&plan.dir, &format!("{name}-{}", level.name()))?;
+            let place = DurablePlace { dir: folder.path().to_owned(), level, data, keys };
+            let opened = (engine.open)(&place).and_then(|store| {
+                store.iter().try_for_each(|store| load(&**store, data, keys))?;
+                Ok(store)
+            });
+            match opened {
+                Ok(Some(store)) => {
+                    store.settle()?;
+                    contenders.push(Box::new(Here { name, level, store, _folder: folder }));
+                }
+                Ok(None) => report.leave_out(format!("{name} has no level {}", level.name())),
+                Err(error) if is_ours(name) => return Err(format!("{name}: {error}").into()),
+                Err(error) => report.leave_out(format!("{name}: {error}")),
+            }
         }
+    }
+    for &level in sizes.levels.iter().filter(|_| plan.takes(redis::NAME)) {
+        let folder = Folder::new(&plan.dir, &format!("{}-{}", redis::NAME, level.name()))?;
+        let started = Redis::start(&folder, RedisFiles::of(level)).and_then(|(redis, _)| {
+            redis.load(data, keys)?;
+            folder.sync()?;
+            Ok(redis)
+        });
+        match started {
+            Ok(redis) => contenders.push(Box::new(RedisLevel { level, redis, folder })),
+            Err(error) => report.leave_out(format!("{}: {error}", redis::NAME)),
+        }
+    }
+    if plan.takes(FLOOR) {
+        contenders.push(Box::new(DiskFloor(plan.dir.clone())));
+    }
+    Ok(contenders)
+}
+
+/// Adds to rates their share of those of memory, and to logs their share of the disk by itself.
+fn context(report: &mut Report, data: Data) {
+    let memory = format!("put {}, {}", data.name(), Level::Memory.name());
+    let of = |sample: &Sample| -> Option<(&str, serde_json::Value)> {
+        if sample.unit == &LOG_BYTES_A_SECOND {
+            let disk = report.sample(FLOOR, "sequential", 1, Some(&BYTES_A_SECOND))?;
+            return Some(("share_of_disk", json!(sample.median() / disk.median())));
+        }
+        let memory = report.rate(&sample.engine, &memory, sample.threads)?;
+        let ratio = Ratio::of(&sample.rounds, &memory.rounds).json();
+        (sample.unit.is_rate() && sample.workload != memory.workload)
+            .then_some(("of_memory", ratio))
+    };
+    let found: Vec<_> = report.samples.iter().map(of).collect();
+    for (sample, found) in report.samples.iter_mut().zip(found) {
+        sample.fields.extend(found.map(|(name, value)| (name.to_owned(), value)));
     }
 }

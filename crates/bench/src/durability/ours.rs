@@ -7,17 +7,16 @@ use sapwood::{
     Db, DbOptions, Durability, HashTableOptions, OrderedTableOptions, RecordLayout, Table,
 };
 
-use super::store::{Engine, Place, Store};
-use super::workload::{Data, Level};
+use super::data::{Data, Level};
+use super::store::{DurableEngine, DurablePlace, DurableStore};
 use crate::Error;
 
 pub(crate) const ORDERED: &str = "sapwood-ordered";
 pub(crate) const HASH: &str = "sapwood-hash";
-pub(crate) const NAMES: [&str; 2] = [ORDERED, HASH];
 
-pub(crate) const ENGINES: [Engine; 2] = [
-    Engine { name: ORDERED, open: |place| open(place, Kind::Ordered) },
-    Engine { name: HASH, open: |place| open(place, Kind::Hash) },
+pub(crate) const ENGINES: [DurableEngine; 2] = [
+    DurableEngine { name: ORDERED, open: |place| open(place, DurableKind::Ordered) },
+    DurableEngine { name: HASH, open: |place| open(place, DurableKind::Hash) },
 ];
 
 /// The time after which changes last at [`Level::Async`]: the default of a database.
@@ -29,30 +28,31 @@ const CHECKPOINT_BYTES: u64 = 256 << 20;
 
 /// The kind of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum DurableKind {
     Ordered,
     Hash,
 }
 
-impl Kind {
-    pub(crate) const ALL: [Kind; 2] = [Kind::Ordered, Kind::Hash];
+impl DurableKind {
+    pub(crate) const ALL: [DurableKind; 2] = [DurableKind::Ordered, DurableKind::Hash];
 
-    /// As tables and `--engines` name it.
+    /// The name in tables and in `--engines`.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Kind::Ordered => ORDERED,
-            Kind::Hash => HASH,
+            DurableKind::Ordered => ORDERED,
+            DurableKind::Hash => HASH,
         }
     }
 }
 
-/// A table with its database. Checkpoints are written where the bench wants one, and at no other time.
+/// A table with its database. Checkpoints are written where the bench wants one, and at no other
+/// time.
 pub(crate) struct Ours {
     pub(crate) db: Db,
     pub(crate) table: Table,
 }
 
-fn open(place: &Place, kind: Kind) -> Result<Option<Box<dyn Store>>, Error> {
+fn open(place: &DurablePlace, kind: DurableKind) -> Result<Option<Box<dyn DurableStore>>, Error> {
     Ok(Some(Box::new(Ours::create(&place.dir, kind, place.level, place.data, place.keys)?)))
 }
 
@@ -77,21 +77,21 @@ impl Ours {
     /// An empty table that is to hold so many keys.
     pub(crate) fn create(
         dir: &Path,
-        kind: Kind,
+        kind: DurableKind,
         level: Level,
         data: Data,
         keys: u32,
     ) -> Result<Ours, Error> {
         let is_volatile = level == Level::Memory;
         match kind {
-            Kind::Ordered => {
+            DurableKind::Ordered => {
                 let db = Db::open_with(dir, options(level))?;
                 let chosen = OrderedTableOptions::default();
                 let chosen = if is_volatile { chosen.volatile() } else { chosen };
                 let table = Table::Ordered(db.create_ordered_table(NAME, chosen)?);
                 Ok(Ours { db, table })
             }
-            Kind::Hash => {
+            DurableKind::Hash => {
                 let layout = match data {
                     Data::Small => RecordLayout::Fixed8,
                     Data::Large => RecordLayout::Variable,
@@ -124,7 +124,7 @@ impl Ours {
     }
 }
 
-impl Store for Ours {
+impl DurableStore for Ours {
     #[inline]
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         Ok(self.table.put(key, value)?)
@@ -150,8 +150,8 @@ impl Store for Ours {
         true
     }
 
-    /// A checkpoint is written where one would be due by default: a hash table copies values after each
-    /// that it changed in place before.
+    /// A checkpoint is written where one would be due by default: a hash table copies values after
+    /// each that it changed in place before.
     fn settle(&self) -> Result<(), Error> {
         match self.log_bytes() {
             Some(bytes) if bytes >= CHECKPOINT_BYTES => self.checkpoint(),

@@ -1,133 +1,134 @@
-//! Opening what was closed, and what ended without a checkpoint. The files are made once; in each round
-//! each is opened, from the page cache, one at a time.
+//! Opening what was closed, and what ended without a checkpoint. The files are made once; in each
+//! round each is opened, from the page cache, one at a time.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Instant;
 
-use indicatif::ProgressBar;
+use serde_json::json;
 
-use super::Plan;
-use super::measure::Figures;
-use super::ours::{Kind, Ours};
-use super::redis::{self, Files, Redis};
-use super::workload::{Data, Entry, Level};
+use super::Sizes;
+use super::data::{Data, Level, StampedEntry};
+use super::ours::{DurableKind, Ours};
+use super::redis::{self, Redis, RedisFiles};
 use super::writers::load;
 use crate::Error;
-use crate::consume::consume;
-use crate::figures::median;
-use crate::folder::Folder;
-use crate::tally::Tally;
+use crate::harness::consume::consume;
+use crate::harness::report::Report;
+use crate::harness::rounds::{Engine, Figure, Job, Outcome, rounds};
+use crate::harness::sample::{SECONDS, Unit, fields};
+use crate::harness::system::Folder;
+use crate::harness::tally::Tally;
 
-/// How a store was left.
+const DATA: Data = Data::Small;
+
+/// The files that are read when a store is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
-    /// A checkpoint has everything.
-    Closed,
-    /// The log has everything.
-    Ended,
+enum RecoverySource {
+    /// It was closed, and the checkpoint has everything.
+    Checkpoint,
+    /// It ended, and the log has everything.
+    Log,
 }
 
-impl Left {
-    const ALL: [Left; 2] = [Left::Closed, Left::Ended];
-
-    /// As tables show what is read.
-    pub(crate) fn name(self) -> &'static str {
+impl RecoverySource {
+    fn name(self) -> &'static str {
         match self {
-            Left::Closed => "checkpoint",
-            Left::Ended => "log",
+            RecoverySource::Checkpoint => "checkpoint",
+            RecoverySource::Log => "log",
         }
     }
 }
 
-/// What it took to open a store.
-pub(crate) struct Recovered {
-    pub(crate) engine: &'static str,
-    pub(crate) left: Left,
-    pub(crate) entries: u32,
-    /// Bytes that were read.
-    pub(crate) bytes: u64,
-    /// Of each round.
-    pub(crate) seconds: Vec<f64>,
-}
+/// Opening each store once.
+struct Opening;
 
-impl Recovered {
-    pub(crate) fn median(&self) -> f64 {
-        median(&self.seconds)
+impl Job for Opening {
+    fn workload(&self) -> String {
+        "recovery".to_owned()
     }
 
-    /// Entries a second, of each round.
-    pub(crate) fn rates(&self) -> Vec<f64> {
-        self.seconds.iter().map(|seconds| f64::from(self.entries) / seconds).collect()
+    fn unit(&self) -> &'static Unit {
+        &SECONDS
+    }
+
+    fn threads(&self) -> usize {
+        1
     }
 }
-
-const DATA: Data = Data::Small;
 
 /// A store that is to be opened.
 struct Stored {
+    engine: &'static str,
+    from: RecoverySource,
+    entries: u32,
+    /// Bytes that are read.
+    bytes: u64,
     /// Redis has both kinds of files in one.
     folder: Rc<Folder>,
     by: By,
-    recovered: Recovered,
 }
 
 enum By {
     Ours { expected: Tally },
-    Redis(Files),
+    Redis(RedisFiles),
 }
 
-pub(crate) fn turns(plan: &Plan) -> usize {
-    (Kind::ALL.len() + 1) * Left::ALL.len() * (plan.runs + 1)
+impl Engine<Opening> for Stored {
+    fn name(&self) -> &str {
+        self.engine
+    }
+
+    fn workload(&self, job: &Opening) -> String {
+        format!("{} from {}", job.workload(), self.from.name())
+    }
+
+    fn run(&mut self, _: &Opening) -> Result<Outcome, Error> {
+        let seconds = self.open()?;
+        let more = fields(json!({
+            "entries_per_second": f64::from(self.entries) / seconds, "bytes": self.bytes,
+        }));
+        Ok(Outcome { figures: vec![Figure::new(seconds).with(more)], ..Outcome::default() })
+    }
 }
 
-pub(crate) fn measure(plan: &Plan, figures: &mut Figures, bar: &ProgressBar) -> Result<(), Error> {
+pub(crate) fn measure(sizes: &Sizes) -> Result<Report, Error> {
+    let entries = sizes.recovered;
+    let mut report = Report::new("durability", entries as usize, DATA.title(), &[]);
+    report.title = ": opened, from the page cache".to_owned();
     let mut stored = Vec::new();
-    for kind in Kind::ALL.into_iter().filter(|kind| plan.takes(kind.name())) {
-        for left in Left::ALL {
-            bar.set_message(format!("{}: made to be opened from its {}", kind.name(), left.name()));
-            stored.push(make_ours(plan, kind, left)?);
-            bar.inc(1);
+    for kind in DurableKind::ALL.into_iter().filter(|kind| sizes.plan.takes(kind.name())) {
+        for from in [RecoverySource::Checkpoint, RecoverySource::Log] {
+            report.progress.set_message(format!("{}: made to be opened", kind.name()));
+            stored.push(make_ours(sizes, kind, from)?);
         }
     }
-    if plan.takes(redis::NAME) {
-        bar.set_message("redis: made to be opened");
-        match make_redis(plan) {
+    if sizes.plan.takes(redis::NAME) {
+        match make_redis(sizes) {
             Ok(both) => stored.extend(both),
-            Err(error) => figures.leave_out(format!("{}, recovery: {error}", redis::NAME)),
+            Err(error) => report.leave_out(format!("{}, recovery: {error}", redis::NAME)),
         }
     }
-    for round in 0..plan.runs {
-        for turn in 0..stored.len() {
-            let at = (round + turn) % stored.len();
-            let stored = &mut stored[at];
-            let Recovered { engine, left, .. } = stored.recovered;
-            bar.set_message(format!("{engine}: opened from its {}", left.name()));
-            let seconds = stored.open()?;
-            stored.recovered.seconds.push(seconds);
-            bar.inc(1);
-        }
-    }
-    figures.recovered.extend(stored.into_iter().map(|stored| stored.recovered));
-    Ok(())
+    rounds(&mut stored, &mut report, sizes.plan.runs, |_| Opening)?;
+    Ok(report)
 }
 
-fn make_ours(plan: &Plan, kind: Kind, left: Left) -> Result<Stored, Error> {
-    let entries = plan.recovered;
-    let folder = Folder::new(&plan.dir, &format!("{}-{}", kind.name(), left.name()))?;
+fn make_ours(sizes: &Sizes, kind: DurableKind, from: RecoverySource) -> Result<Stored, Error> {
+    let entries = sizes.recovered;
+    let folder = Folder::new(&sizes.plan.dir, &format!("{}-{}", kind.name(), from.name()))?;
     let ours = Ours::create(folder.path(), kind, Level::Buffered, DATA, entries)?;
     load(&ours, DATA, entries)?;
     let Ours { db, table } = ours;
     drop(table);
-    match left {
-        Left::Closed => db.close()?,
+    match from {
+        RecoverySource::Checkpoint => db.close()?,
         // A database that is dropped does nothing more to its files, as if its process had ended.
-        Left::Ended => drop(db),
+        RecoverySource::Log => drop(db),
     }
     folder.sync()?;
     let mut expected = Tally::default();
     for number in 0..entries {
-        let entry = Entry::of(DATA, number, 0);
+        let entry = StampedEntry::of(DATA, number, 0);
         expected.add(pair(&entry.key, &entry.value));
     }
     let ours = Ours::reopen(folder.path())?;
@@ -135,14 +136,14 @@ fn make_ours(plan: &Plan, kind: Kind, left: Left) -> Result<Stored, Error> {
     let log = stats.log.map_or(0, |log| log.log_bytes - log.unsaved_bytes);
     // Room of the log that nothing was written to does not count.
     let bytes = stats.file_bytes - log;
-    let recovered = Recovered { engine: kind.name(), left, entries, bytes, seconds: Vec::new() };
-    Ok(Stored { folder: Rc::new(folder), by: By::Ours { expected }, recovered })
+    let (engine, folder) = (kind.name(), Rc::new(folder));
+    Ok(Stored { engine, from, entries, bytes, folder, by: By::Ours { expected } })
 }
 
-fn make_redis(plan: &Plan) -> Result<[Stored; 2], Error> {
-    let entries = plan.recovered;
-    let folder = Rc::new(Folder::new(&plan.dir, redis::NAME)?);
-    let (redis, _) = Redis::start(&folder, Files::Aof("no"))?;
+fn make_redis(sizes: &Sizes) -> Result<[Stored; 2], Error> {
+    let entries = sizes.recovered;
+    let folder = Rc::new(Folder::new(&sizes.plan.dir, redis::NAME)?);
+    let (redis, _) = Redis::start(&folder, RedisFiles::Aof("no"))?;
     redis.load(DATA, entries)?;
     let before = folder.bytes()?.unwrap_or(0);
     redis.save()?;
@@ -150,20 +151,20 @@ fn make_redis(plan: &Plan) -> Result<[Stored; 2], Error> {
     drop(redis);
     folder.sync()?;
     let after = folder.bytes()?.unwrap_or(0);
-    let of = |left, files, bytes| Stored {
-        folder: Rc::clone(&folder),
-        by: By::Redis(files),
-        recovered: Recovered { engine: redis::NAME, left, entries, bytes, seconds: Vec::new() },
+    let of = |from, files, bytes| {
+        let (engine, folder) = (redis::NAME, Rc::clone(&folder));
+        Stored { engine, from, entries, bytes, folder, by: By::Redis(files) }
     };
     Ok([
-        of(Left::Closed, Files::Rdb, after.saturating_sub(before)),
-        of(Left::Ended, Files::Aof("no"), before),
+        of(RecoverySource::Checkpoint, RedisFiles::Rdb, after.saturating_sub(before)),
+        of(RecoverySource::Log, RedisFiles::Aof("no"), before),
     ])
 }
 
 impl Stored {
     /// Opens it, and checks what it has: the seconds until its first answer.
     fn open(&self) -> Result<f64, Error> {
+        let entries = self.entries;
         match self.by {
             By::Ours { expected } => {
                 let begin = Instant::now();
@@ -174,26 +175,23 @@ impl Stored {
                     found.add(pair(key, value));
                     ControlFlow::Continue(())
                 })?;
-                if found != expected {
-                    let engine = self.recovered.engine;
-                    return Err(format!("{engine} recovered {found}, not {expected}").into());
+                match found == expected {
+                    true => Ok(elapsed.as_secs_f64()),
+                    false => Err(format!("recovered {found}, not {expected}").into()),
                 }
-                Ok(elapsed.as_secs_f64())
             }
             By::Redis(files) => {
                 let (redis, elapsed) = Redis::start(&self.folder, files)?;
-                let found = redis.len()?;
-                if found != u64::from(self.recovered.entries) {
-                    let all = self.recovered.entries;
-                    return Err(format!("redis recovered {found} of {all} entries").into());
+                match redis.len()? {
+                    found if found == u64::from(entries) => Ok(elapsed.as_secs_f64()),
+                    found => Err(format!("recovered {found} of {entries} entries").into()),
                 }
-                Ok(elapsed.as_secs_f64())
             }
         }
     }
 }
 
-/// Both key and value, so that a value under another key is seen.
+/// Mixes key and value, so that a value under another key is seen.
 fn pair(key: &[u8], value: &[u8]) -> u64 {
     consume(key).rotate_left(7) ^ consume(value)
 }

@@ -3,14 +3,14 @@
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
-use super::workload::{Data, Level};
+use super::data::{Data, Level};
 use crate::Error;
-use crate::folder::Folder;
-use crate::random::Random;
-use crate::server::load_generator::{Done, Load};
+use crate::harness::random::Random;
+use crate::harness::system::Folder;
+use crate::server::job::Verb;
+use crate::server::load_generator::{Done, RequestLoad};
 use crate::server::processes::{Server, spawn_redis};
 use crate::server::wire::{self, digits};
-use crate::server::workload::Command;
 
 pub(crate) const NAME: &str = "redis";
 
@@ -19,36 +19,36 @@ pub(crate) struct Redis {
     server: Server,
 }
 
-/// What it loads when it starts, and where it writes changes.
+/// The files that it loads when it starts and writes changes to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Files {
+pub(crate) enum RedisFiles {
     /// The snapshot that `SAVE` writes; changes are in memory alone.
     Rdb,
     /// The append-only file, with a level of `appendfsync`.
     Aof(&'static str),
 }
 
-impl Files {
-    /// What a level is: `appendfsync everysec` syncs each second, not ten times a second.
-    pub(crate) fn of(level: Level) -> Files {
+impl RedisFiles {
+    /// The files of a level: `appendfsync everysec` syncs each second, not ten times a second.
+    pub(crate) fn of(level: Level) -> RedisFiles {
         match level {
-            Level::Memory => Files::Rdb,
-            Level::Buffered => Files::Aof("no"),
-            Level::Async => Files::Aof("everysec"),
-            Level::Sync => Files::Aof("always"),
+            Level::Memory => RedisFiles::Rdb,
+            Level::Buffered => RedisFiles::Aof("no"),
+            Level::Async => RedisFiles::Aof("everysec"),
+            Level::Sync => RedisFiles::Aof("always"),
         }
     }
 }
 
 impl Redis {
     /// Starts it on the files of a folder, and waits until it has loaded them: how long that took.
-    pub(crate) fn start(folder: &Folder, files: Files) -> Result<(Redis, Duration), Error> {
+    pub(crate) fn start(folder: &Folder, files: RedisFiles) -> Result<(Redis, Duration), Error> {
         let mut args =
             ["--save", "", "--auto-aof-rewrite-percentage", "0", "--dir"].map(OsStr::new).to_vec();
         args.push(folder.path().as_os_str());
         let of_files = match files {
-            Files::Rdb => vec!["--appendonly", "no"],
-            Files::Aof(fsync) => vec!["--appendonly", "yes", "--appendfsync", fsync],
+            RedisFiles::Rdb => vec!["--appendonly", "no"],
+            RedisFiles::Aof(fsync) => vec!["--appendonly", "yes", "--appendfsync", fsync],
         };
         args.extend(of_files.into_iter().map(OsStr::new));
         let begin = Instant::now();
@@ -77,10 +77,10 @@ impl Redis {
         time: Duration,
         seed: u64,
     ) -> Result<f64, Error> {
-        let load = Load {
+        let load = RequestLoad {
             address: self.server.address,
             protocol: self.server.protocol(),
-            command: Command::Set,
+            command: Verb::Set,
             connections,
             pipeline: 1,
             keys,
@@ -93,7 +93,7 @@ impl Redis {
         Ok(requests as f64 / elapsed.as_secs_f64())
     }
 
-    /// Whether some keys have their values.
+    /// Looks whether some keys have their values.
     pub(crate) fn check(&self, data: Data, keys: u32, seed: u64) -> Result<(), Error> {
         let mut wire = self.server.connect()?;
         let mut random = Random::new(seed);
@@ -108,7 +108,7 @@ impl Redis {
         Ok(())
     }
 
-    /// How many keys it has.
+    /// The number of its keys.
     pub(crate) fn len(&self) -> Result<u64, Error> {
         let mut wire = self.server.connect()?;
         let reply = std::str::from_utf8(wire.ask(&[b"DBSIZE"])?)?;

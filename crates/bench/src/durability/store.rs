@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use super::workload::{Data, Level};
+use super::data::{Data, Level};
 use crate::Error;
 
-/// Where and how a store is to be.
+/// The place and the durability of a store.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct DurablePlace {
     /// An empty folder of its own.
     pub dir: PathBuf,
-    /// What changes outlive.
+    /// The failure that changes outlive.
     pub level: Level,
     /// Bytes of keys and values.
     pub data: Data,
@@ -20,54 +20,34 @@ pub struct Place {
 
 /// An engine that can take part.
 #[derive(Debug, Clone, Copy)]
-pub struct Engine {
-    /// As tables and `--engines` name it.
+pub struct DurableEngine {
+    /// The name in tables and in `--engines`.
     pub name: &'static str,
     /// Opens an empty store; none where it does not have the level.
-    pub open: fn(&Place) -> Result<Option<Box<dyn Store>>, Error>,
+    pub open: fn(&DurablePlace) -> Result<Option<Box<dyn DurableStore>>, Error>,
 }
 
-/// A store under test, which threads share.
-pub trait Store: Send + Sync {
+/// A store under test, which threads share. Errors are those of the engine.
+pub trait DurableStore: Send + Sync {
     /// Puts an entry whose key is there; it outlives what the level says.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error>;
 
     /// Puts entries whose keys are not there, untimed and as one commit where it has such.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
     fn load(&self, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Error>;
 
     /// Calls `read` with the key's value, if it is there.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
 
-    /// Makes all last that was put before. At [`Level::Async`] a thread of the bench calls it ten times
-    /// a second, unless the engine does so itself.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
+    /// Makes all last that was put before. At [`Level::Async`] a thread of the bench calls it ten
+    /// times a second, unless the engine does so itself.
     fn sync(&self) -> Result<(), Error>;
 
-    /// Whether it syncs by itself at [`Level::Async`].
+    /// True if it syncs by itself at [`Level::Async`].
     fn syncs_itself(&self) -> bool {
         false
     }
 
     /// Does, between runs and untimed, what it would otherwise put off for long.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
     fn settle(&self) -> Result<(), Error> {
         self.sync()
     }

@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use super::store::Store;
-use super::workload::{Data, Entry};
+use super::data::{Data, StampedEntry};
+use super::store::DurableStore;
 use crate::Error;
-use crate::clock::{Clock, Moment};
-use crate::figures::{Percentiles, new_histogram};
-use crate::random::Random;
+use crate::harness::random::Random;
+use crate::harness::rounds::elapsed;
+use crate::harness::sample::{Percentiles, new_histogram};
 
-/// What writers do.
+/// The work of writers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Job {
+pub(crate) struct WriterJob {
     pub(crate) data: Data,
     /// Keys are drawn from as many numbers.
     pub(crate) keys: u32,
@@ -24,22 +24,22 @@ pub(crate) struct Job {
     pub(crate) timing: Timing,
 }
 
-/// Whether single calls are timed.
+/// The timing of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Timing {
     Together,
     Singly,
 }
 
-/// What writers did.
-pub(crate) struct Written {
+/// The work that writers did.
+pub(crate) struct PutTotals {
     pub(crate) puts: u64,
     pub(crate) elapsed: Duration,
-    /// Of single calls, if these were timed.
+    /// Latencies of single calls, if these were timed.
     pub(crate) latencies: Percentiles,
 }
 
-impl Written {
+impl PutTotals {
     pub(crate) fn rate(&self) -> f64 {
         self.puts as f64 / self.elapsed.as_secs_f64()
     }
@@ -47,19 +47,19 @@ impl Written {
 
 /// Lets writers put as long as `during` takes, which runs on this thread; each puts once at least.
 pub(crate) fn write_while<R>(
-    store: &dyn Store,
-    job: &Job,
+    store: &dyn DurableStore,
+    job: &WriterJob,
     during: impl FnOnce() -> Result<R, Error>,
-) -> Result<(Written, R), Error> {
+) -> Result<(PutTotals, R), Error> {
     let barrier = Barrier::new(job.writers + 1);
     let is_over = AtomicBool::new(false);
     let (barrier, is_over) = (&barrier, &is_over);
     let (ends, result) = std::thread::scope(|scope| {
         let write = |writer| {
             barrier.wait();
-            let begin = Moment::now();
+            let begin = Instant::now();
             let done = write(store, job, writer, is_over);
-            (begin, Moment::now(), done)
+            (begin, Instant::now(), done)
         };
         let threads: Vec<_> =
             (0..job.writers).map(|writer| scope.spawn(move || write(writer))).collect();
@@ -72,7 +72,7 @@ pub(crate) fn write_while<R>(
         };
         (threads.into_iter().map(join).collect::<Vec<_>>(), result)
     });
-    let elapsed = Clock::Wall.elapsed(ends.iter().map(|end| (end.0, end.1)));
+    let elapsed = elapsed(ends.iter().map(|end| (end.0, end.1)));
     let mut puts = 0;
     let mut histograms = Vec::new();
     for (.., done) in ends {
@@ -81,17 +81,17 @@ pub(crate) fn write_while<R>(
         histograms.push(histogram);
     }
     let latencies = Percentiles::of_all(histograms)?;
-    Ok((Written { puts, elapsed, latencies }, result?))
+    Ok((PutTotals { puts, elapsed, latencies }, result?))
 }
 
 fn write(
-    store: &dyn Store,
-    job: &Job,
+    store: &dyn DurableStore,
+    job: &WriterJob,
     writer: usize,
     is_over: &AtomicBool,
 ) -> Result<(u64, Histogram<u64>), Error> {
     let mut random = Random::new((job.seed << 16) ^ writer as u64);
-    let mut entry = Entry::new(job.data);
+    let mut entry = StampedEntry::new(job.data);
     let mut histogram = new_histogram();
     let mut puts = 0;
     loop {
@@ -116,12 +116,12 @@ fn write(
 const LOADED_TOGETHER: u32 = 1_000;
 
 /// Puts the entries of the first numbers.
-pub(crate) fn load(store: &dyn Store, data: Data, keys: u32) -> Result<(), Error> {
+pub(crate) fn load(store: &dyn DurableStore, data: Data, keys: u32) -> Result<(), Error> {
     let mut first = 0;
     while first < keys {
         let end = keys.min(first.saturating_add(LOADED_TOGETHER));
         let entries: Vec<_> = (first..end)
-            .map(|number| Entry::of(data, number, 0))
+            .map(|number| StampedEntry::of(data, number, 0))
             .map(|entry| (entry.key, entry.value))
             .collect();
         store.load(&entries)?;
@@ -133,11 +133,16 @@ pub(crate) fn load(store: &dyn Store, data: Data, keys: u32) -> Result<(), Error
 /// Keys that are looked at after a run.
 const CHECKED: u32 = 1_000;
 
-/// Whether some keys have values of their own.
-pub(crate) fn check(store: &dyn Store, data: Data, keys: u32, seed: u64) -> Result<(), Error> {
+/// Looks whether some keys have values of their own.
+pub(crate) fn check(
+    store: &dyn DurableStore,
+    data: Data,
+    keys: u32,
+    seed: u64,
+) -> Result<(), Error> {
     let mut random = Random::new(seed);
     for _ in 0..CHECKED.min(keys) {
-        let entry = Entry::of(data, random.below(keys), 0);
+        let entry = StampedEntry::of(data, random.below(keys), 0);
         let mut is_right = false;
         store.get(&entry.key, &mut |value| is_right = entry.may_have(value))?;
         if !is_right {

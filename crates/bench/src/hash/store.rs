@@ -1,14 +1,23 @@
-//! The interface of an engine, one key a call or many.
+//! The interface of a map, one key a call or many, and a job on one: the loop is compiled for each
+//! map and form of calls.
 
+use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use super::workload::{Mix, Op, key, number_of, value};
+use parking_lot::RwLock;
+
+use super::job::{HashJob, Mix, Op, key, number_of, value};
 use crate::Error;
-use crate::tally::Tally;
+use crate::harness::rounds::{Engine, Outcome, run_threads};
+use crate::harness::sample::{Percentiles, new_histogram};
+use crate::harness::system::{growth, huge_bytes, resident_bytes};
+use crate::harness::tally::Tally;
 
 /// A concurrent map from 8-byte keys to 8-byte values.
-pub trait Store: Send + Sync + Sized {
-    /// As tables and `--engines` name it.
+pub trait HashStore: Send + Sync + Sized {
+    /// The name in tables and in `--engines`.
     const NAME: &'static str;
 
     /// Empty, with room for `keys` entries.
@@ -18,10 +27,10 @@ pub trait Store: Send + Sync + Sized {
     /// The engine refuses to be made.
     fn with_room(keys: u32) -> Result<Self, Error>;
 
-    /// What a thread does before its first call, where the engine has sessions.
+    /// Begins a thread's session before its first call, where the engine has such.
     fn enter(&self) {}
 
-    /// What a thread does after its last call.
+    /// Ends a thread's session after its last call.
     fn leave(&self) {}
 
     /// The key's value, if it is there.
@@ -54,23 +63,23 @@ pub trait Store: Send + Sync + Sized {
 }
 
 /// A thread's calls on a store, from the first to the last.
-pub(crate) struct Visit<'s, S: Store>(&'s S);
+struct Visit<'s, S: HashStore>(&'s S);
 
-impl<S: Store> Visit<'_, S> {
-    pub(crate) fn begin(store: &S) -> Visit<'_, S> {
+impl<S: HashStore> Visit<'_, S> {
+    fn begin(store: &S) -> Visit<'_, S> {
         store.enter();
         Visit(store)
     }
 }
 
-impl<S: Store> Drop for Visit<'_, S> {
+impl<S: HashStore> Drop for Visit<'_, S> {
     fn drop(&mut self) {
         self.0.leave();
     }
 }
 
 /// A store that takes many keys in one call.
-pub(crate) trait BatchStore: Store {
+pub(crate) trait BatchStore: HashStore {
     type Key: Copy;
     type Entry: Copy;
 
@@ -98,7 +107,7 @@ pub(crate) trait CallForm<S>: 'static {
 
 /// One key a call, in the order of the plan.
 #[inline]
-fn singly<S: Store>(store: &S, mix: Mix, low: u32, plan: &[Op]) -> Tally {
+fn singly<S: HashStore>(store: &S, mix: Mix, low: u32, plan: &[Op]) -> Tally {
     let mut tally = Tally::default();
     match mix {
         Mix::ReadModifyWrite => {
@@ -166,4 +175,243 @@ pub(crate) fn batched<const N: usize, S: BatchStore>(
         }
     }
     tally
+}
+
+/// Figures of a load.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HashLoad {
+    pub(crate) elapsed: Duration,
+    /// Growth of resident memory from before the store was made to after the load.
+    pub(crate) resident_bytes: Option<u64>,
+    /// Resident bytes that lie on 2 MiB pages.
+    pub(crate) huge_bytes: Option<u64>,
+    /// Bytes by the store's own account, where it keeps one.
+    pub(crate) accounted_bytes: Option<u64>,
+}
+
+/// One participant, and what is done to it outside the rounds.
+pub(crate) trait HashContender: Engine<HashJob> {
+    /// Makes its store anew and loads all keys on one thread; `None` where another form does.
+    fn load(&mut self, keys: u32) -> Result<Option<HashLoad>, Error>;
+
+    /// Reads every entry and compares: an error says what is wrong.
+    fn check_everything(&mut self) -> Result<(), Error>;
+}
+
+/// One key a call.
+pub(crate) struct Singles;
+
+impl<S: HashStore> CallForm<S> for Singles {
+    const NAME: &'static str = S::NAME;
+    const MARK: u32 = 0;
+    const CALL: usize = 1;
+
+    #[inline]
+    fn work(store: &S, mix: Mix, low: u32, plan: &[Op]) -> Tally {
+        store.work(mix, low, plan)
+    }
+}
+
+/// A map outside this workspace.
+#[derive(Clone, Copy)]
+pub struct HashPeer {
+    pub(super) name: &'static str,
+    /// Bytes that an entry costs, for asking beforehand whether all fit.
+    pub(super) bytes_expected: u64,
+    pub(super) make: fn() -> Box<dyn HashContender>,
+}
+
+impl HashPeer {
+    /// The map `S`, of which an entry costs about so many bytes.
+    #[must_use]
+    pub const fn of<S: HashStore + 'static>(bytes_expected: u64) -> HashPeer {
+        HashPeer { name: S::NAME, bytes_expected, make: singles::<S> }
+    }
+}
+
+/// A store of its own that takes one key a call.
+fn singles<S: HashStore + 'static>() -> Box<dyn HashContender> {
+    Box::new(StoreForm::<S, Singles>::of(Arc::new(RwLock::new(Shared::empty())), Rank::First))
+}
+
+/// Operations of which one call is timed, where calls are timed singly.
+const SAMPLED: usize = 64;
+
+/// A store that forms of it share.
+pub(crate) struct Shared<S> {
+    store: Option<S>,
+    keys: u32,
+    /// Sum of the lower halves at the last full check, and of what was added since; none once a
+    /// blind update has overwritten lower halves.
+    added: Option<u64>,
+}
+
+/// The rank of a form among those that share a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rank {
+    /// It loads and checks the store for all of them.
+    First,
+    Further,
+}
+
+/// One form of a store.
+pub(crate) struct StoreForm<S, F> {
+    shared: Arc<RwLock<Shared<S>>>,
+    rank: Rank,
+    form: PhantomData<F>,
+}
+
+impl<S: HashStore, F: CallForm<S>> StoreForm<S, F> {
+    /// A form of a shared store.
+    pub(crate) fn of(shared: Arc<RwLock<Shared<S>>>, rank: Rank) -> StoreForm<S, F> {
+        StoreForm { shared, rank, form: PhantomData }
+    }
+}
+
+impl<S: HashStore> Shared<S> {
+    /// Not yet loaded.
+    pub(crate) fn empty() -> Shared<S> {
+        Shared { store: None, keys: 0, added: None }
+    }
+
+    fn store(&self) -> &S {
+        self.store.as_ref().expect("loaded before it runs")
+    }
+
+    /// Values of the job's probes.
+    fn probed(&self, job: &HashJob) -> Vec<Option<u64>> {
+        let _visit = Visit::begin(self.store());
+        job.probes.iter().map(|&(number, _)| self.store().get(key(number))).collect()
+    }
+
+    /// Compares probes with what the job must have left there, and notes what it added.
+    fn check_after(
+        &mut self,
+        job: &HashJob,
+        low: u32,
+        before: &[Option<u64>],
+    ) -> Result<(), Error> {
+        for ((&(number, writes), before), after) in
+            job.probes.iter().zip(before).zip(self.probed(job))
+        {
+            let expected = match job.mix {
+                Mix::Reads(_) => Some(value(number, low)),
+                Mix::ReadModifyWrite => before.map(|value| value + u64::from(writes)),
+            };
+            if after != expected {
+                return Err(format!(
+                    "entry {number} holds {after:x?} after {writes} writes, not {expected:x?}"
+                )
+                .into());
+            }
+        }
+        match job.mix {
+            Mix::Reads(100) => {}
+            Mix::Reads(_) => self.added = None,
+            Mix::ReadModifyWrite => {
+                self.added = self.added.map(|added| added + job.operations() as u64);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<S: HashStore + 'static, F: CallForm<S>> Engine<HashJob> for StoreForm<S, F> {
+    fn name(&self) -> &str {
+        F::NAME
+    }
+
+    fn run(&mut self, job: &HashJob) -> Result<Outcome, Error> {
+        let mut shared = self.shared.write();
+        let before = shared.probed(job);
+        let low = job.tag << 2 | F::MARK;
+        let store = shared.store();
+        // A quarter of the operations as reads, so that caches hold this store and not the last
+        // contender's.
+        run_threads(&job.plans, |plan| {
+            let _visit = Visit::begin(store);
+            let reads: Vec<Op> =
+                plan[..plan.len() / 4].iter().map(|op| Op::read(op.number())).collect();
+            std::hint::black_box(F::work(store, Mix::Reads(100), low, &reads));
+        });
+        let (elapsed, tallies) = run_threads(&job.plans, |plan| {
+            let _visit = Visit::begin(store);
+            F::work(store, job.mix, low, plan)
+        });
+        shared.check_after(job, low, &before)?;
+        let tally = tallies.into_iter().fold(Tally::default(), Tally::merge);
+        Ok(Outcome::of(job.operations(), elapsed, tally))
+    }
+
+    fn latencies(&mut self, job: &HashJob) -> Result<Option<Percentiles>, Error> {
+        let mut shared = self.shared.write();
+        let before = shared.probed(job);
+        let low = job.tag << 2 | F::MARK;
+        let store = shared.store();
+        let (_, histograms) = run_threads(&job.plans, |plan| {
+            let _visit = Visit::begin(store);
+            let mut histogram = new_histogram();
+            for part in plan.chunks(SAMPLED) {
+                let (timed, rest) = part.split_at(F::CALL.min(part.len()));
+                let begin = Instant::now();
+                std::hint::black_box(F::work(store, job.mix, low, timed));
+                histogram.saturating_record(begin.elapsed().as_nanos() as u64);
+                std::hint::black_box(F::work(store, job.mix, low, rest));
+            }
+            histogram
+        });
+        shared.check_after(job, low, &before)?;
+        Percentiles::of_all(histograms).map(Some)
+    }
+}
+
+impl<S: HashStore + 'static, F: CallForm<S>> HashContender for StoreForm<S, F> {
+    fn load(&mut self, keys: u32) -> Result<Option<HashLoad>, Error> {
+        if self.rank != Rank::First {
+            return Ok(None);
+        }
+        let mut shared = self.shared.write();
+        shared.store = None;
+        let (resident, huge) = (resident_bytes(), huge_bytes());
+        let store = S::with_room(keys)?;
+        let begin = Instant::now();
+        {
+            let _visit = Visit::begin(&store);
+            store.load(0..keys);
+        }
+        let elapsed = begin.elapsed();
+        let load = HashLoad {
+            elapsed,
+            resident_bytes: growth(resident, resident_bytes()),
+            huge_bytes: growth(huge, huge_bytes()),
+            accounted_bytes: store.accounted_bytes(),
+        };
+        *shared = Shared { store: Some(store), keys, added: Some(0) };
+        Ok(Some(load))
+    }
+
+    fn check_everything(&mut self) -> Result<(), Error> {
+        if self.rank != Rank::First {
+            return Ok(());
+        }
+        let mut shared = self.shared.write();
+        let store = shared.store();
+        let visit = Visit::begin(store);
+        let mut low_sum = 0u64;
+        for number in 0..shared.keys {
+            let found = store.get(key(number));
+            if found.map(number_of) != Some(u64::from(number)) {
+                return Err(format!("{} holds {found:x?} for entry {number}", F::NAME).into());
+            }
+            low_sum += found.unwrap_or(0) & u64::from(u32::MAX);
+        }
+        drop(visit);
+        if let Some(added) = shared.added.filter(|&added| added != low_sum) {
+            return Err(
+                format!("{} lost additions: {low_sum} of {added} are there", F::NAME).into()
+            );
+        }
+        shared.added = Some(low_sum);
+        Ok(())
+    }
 }

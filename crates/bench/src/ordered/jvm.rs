@@ -8,24 +8,27 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::load::{Load, Loadable};
-use super::space::{Data, KeyShape, Space};
-use super::workload::{Job, Workload};
+use super::job::{Kind, OrderedJob};
+use super::map::{OrderedContender, OrderedLoad};
+use super::space::{KeyShape, Space, SpaceData};
 use crate::Error;
-use crate::figures::Percentiles;
-use crate::jvm;
-use crate::process::{self, Process, number};
-use crate::rounds::{Contender, Outcome};
-use crate::tally::Tally;
+use crate::harness::jvm;
+use crate::harness::process::{self, Process, number};
+use crate::harness::rounds::{Engine, Outcome};
+use crate::harness::sample::Percentiles;
+use crate::harness::system::Folder;
+use crate::harness::tally::Tally;
 
 pub(crate) const JDK_SKIP_LIST: &str = "jdk-skiplist";
 pub(crate) const MAPDB: &str = "mapdb-offheap";
 /// The flag that asks for them.
-const FLAG: &str = "--jvm";
+pub(crate) const FLAG: &str = "--jvm";
 pub(crate) const ENGINES: [&str; 2] = [JDK_SKIP_LIST, MAPDB];
 
 /// Builds the program and answers its engines that are wanted, not yet started.
-pub(crate) fn contenders(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Box<dyn Loadable>>, Error> {
+pub(crate) fn contenders(
+    wanted: &dyn Fn(&str) -> bool,
+) -> Result<Vec<Box<dyn OrderedContender>>, Error> {
     let folder = process::folder("jvm");
     let names: Vec<&str> = ENGINES.into_iter().filter(|name| wanted(name)).collect();
     if !names.is_empty() {
@@ -39,7 +42,7 @@ pub(crate) fn contenders(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Box<dyn Lo
             warm: Vec::new(),
         })
     };
-    Ok(names.into_iter().map(|name| engine(name) as Box<dyn Loadable>).collect())
+    Ok(names.into_iter().map(|name| engine(name) as Box<dyn OrderedContender>).collect())
 }
 
 /// One map in a JVM of its own.
@@ -48,7 +51,7 @@ struct Jvm {
     folder: PathBuf,
     process: Option<Process>,
     /// Workloads that were compiled by running once, untimed.
-    warm: Vec<(Workload, usize)>,
+    warm: Vec<(&'static str, usize)>,
 }
 
 fn tally(answer: &Value) -> Result<Tally, Error> {
@@ -74,65 +77,58 @@ impl Jvm {
         self.process.as_mut().expect("loaded before it runs").ask(command)
     }
 
-    fn ask_job(&mut self, verb: &str, job: &Job) -> Result<Value, Error> {
-        self.ask(&format!(
-            "{verb} {} {} {} {}",
-            job.workload.name(),
-            job.threads,
-            job.ops,
-            job.seed
-        ))
+    fn ask_job(&mut self, verb: &str, job: &OrderedJob) -> Result<Value, Error> {
+        self.ask(&format!("{verb} {} {} {} {}", job.workload.name, job.threads, job.ops, job.seed))
     }
 }
 
-impl Contender<Job> for Jvm {
+impl Engine<OrderedJob> for Jvm {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn runs(&self, workload: Workload) -> bool {
+    fn runs(&self, job: &OrderedJob) -> bool {
         // Its side knows Oak's scenarios.
-        !workload.is_short_scan()
-            && !workload.loads()
-            && workload.pops().is_none()
-            && !matches!(workload, Workload::First | Workload::GetMany | Workload::UpdateZipf)
+        match job.workload.kind {
+            Kind::Scan(scan) => scan.is_long(),
+            Kind::Load { .. } | Kind::Queue(_) | Kind::First => false,
+            Kind::GetMany | Kind::UpdateZipf => false,
+            _ => true,
+        }
     }
 
-    fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
-        if !self.warm.contains(&(job.workload, job.threads)) {
+    fn run(&mut self, job: &OrderedJob) -> Result<Outcome, Error> {
+        if !self.warm.contains(&(job.workload.name, job.threads)) {
             // The first run is the compiler's: its time is not counted.
             self.ask_job("run", job)?;
-            self.warm.push((job.workload, job.threads));
+            self.warm.push((job.workload.name, job.threads));
         }
         let answer = self.ask_job("run", job)?;
-        Ok(Outcome {
-            elapsed: Duration::from_nanos(number(&answer, "elapsed_ns")? as u64),
-            tally: tally(&answer)?,
-            operations: None,
-        })
+        let elapsed = Duration::from_nanos(number(&answer, "elapsed_ns")? as u64);
+        Ok(Outcome::of(job.ops * job.threads, elapsed, tally(&answer)?))
     }
 
-    fn latencies(&mut self, job: &Job) -> Result<Percentiles, Error> {
+    fn latencies(&mut self, job: &OrderedJob) -> Result<Option<Percentiles>, Error> {
         let answer = self.ask_job("latencies", job)?;
-        Ok(Percentiles {
+        Ok(Some(Percentiles {
             p50: number(&answer, "p50")? as u64,
             p99: number(&answer, "p99")? as u64,
             p999: number(&answer, "p999")? as u64,
             max: number(&answer, "max")? as u64,
-        })
+        }))
     }
 }
 
-impl Loadable for Jvm {
+impl OrderedContender for Jvm {
     fn maps_its_memory(&self) -> bool {
         true
     }
 
-    fn load(&mut self, space: &Arc<Space>) -> Result<Load, Error> {
+    fn load(&mut self, space: &Arc<Space>) -> Result<OrderedLoad, Error> {
         let mut process = start(&self.folder, &self.name, space)?;
-        let listed;
+        let folder = Folder::new(&std::env::temp_dir(), "listed")?;
         let command = match space.data() {
-            Data::Generated { key_bytes, value_bytes, shape } => {
+            SpaceData::Generated { key_bytes, value_bytes, shape } => {
                 let shape = match shape {
                     KeyShape::Integer => "integer",
                     KeyShape::Prefix => "prefix",
@@ -140,15 +136,16 @@ impl Loadable for Jvm {
                 };
                 format!("load-generated {key_bytes} {value_bytes} {shape} {}", space.entries())
             }
-            Data::Flights => {
-                listed = Listed::write(space)?;
-                format!("load-listed {}", listed.path.display())
+            SpaceData::Flights => {
+                let path = folder.path().join("listed");
+                write_listed(space, &path)?;
+                format!("load-listed {}", path.display())
             }
         };
         let answer = process.ask(&command)?;
         self.process = Some(process);
         self.warm.clear();
-        Ok(Load {
+        Ok(OrderedLoad {
             elapsed: Duration::from_nanos(number(&answer, "elapsed_ns")? as u64),
             // Few entries drown in what the collector has not yet found.
             resident_bytes: u64::try_from(number(&answer, "used_bytes")?).ok(),
@@ -162,32 +159,15 @@ impl Loadable for Jvm {
     }
 }
 
-/// Keys and values in a temporary file: big-endian lengths, then bytes, in key order.
-struct Listed {
-    path: PathBuf,
-}
-
-impl Listed {
-    fn write(space: &Space) -> Result<Listed, Error> {
-        let path =
-            std::env::temp_dir().join(format!("sapwood-bench-{}.listed", std::process::id()));
-        let listed = Listed { path };
-        let mut file = std::io::BufWriter::new(std::fs::File::create(&listed.path)?);
-        let mut buffer = space.key_buffer();
-        for number in 0..space.range() {
-            for bytes in [space.key(number, &mut buffer), space.value(number)] {
-                file.write_all(&(bytes.len() as u32).to_be_bytes())?;
-                file.write_all(bytes)?;
-            }
+/// Writes keys and values to a file: big-endian lengths, then bytes, in key order.
+fn write_listed(space: &Space, path: &Path) -> Result<(), Error> {
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+    let mut buffer = space.key_buffer();
+    for number in 0..space.range() {
+        for bytes in [space.key(number, &mut buffer), space.value(number)] {
+            file.write_all(&(bytes.len() as u32).to_be_bytes())?;
+            file.write_all(bytes)?;
         }
-        file.flush()?;
-        Ok(listed)
     }
-}
-
-impl Drop for Listed {
-    fn drop(&mut self) {
-        // A file that stays behind in the temporary folder does no harm.
-        let _ = std::fs::remove_file(&self.path);
-    }
+    Ok(file.flush()?)
 }

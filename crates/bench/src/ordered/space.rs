@@ -2,18 +2,19 @@
 //!
 //! Keys are numbered `0..range` in key order; half of them, drawn at random, are loaded in random
 //! order. Generated keys are the number as 8 big-endian bytes, followed by zeros (Oak's shape), or
-//! after bytes that all keys share, or on both sides of them. A generated value is a window of a pool of random bytes
-//! that begins at the number, so that making it costs nothing and neighbours differ.
+//! after bytes that all keys share, or on both sides of them. A generated value is a window of a
+//! pool of random bytes that begins at the number, so that making it costs nothing and neighbours
+//! differ.
 
 use std::io::Write;
 use std::ops::Range;
-use std::path::Path;
 
-use super::workload::{Job, QUEUED, ScanForm, Workload};
+use super::job::{Kind, OrderedJob, QUEUED, ScanForm};
 use crate::Error;
-use crate::consume::consume;
-use crate::random::Random;
-use crate::tally::Tally;
+use crate::harness::consume::consume;
+use crate::harness::random::Random;
+use crate::harness::system::FLIGHTS;
+use crate::harness::tally::Tally;
 
 /// Bytes of the pool that values are windows of: fits the L2 cache.
 const POOL_BYTES: usize = 64 * 1024;
@@ -23,58 +24,51 @@ const SEED: u64 = 0x5A90_00D5;
 
 /// The sizes and the origin of keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Data {
+pub(crate) enum SpaceData {
     /// Generated keys and values of these sizes.
     Generated { key_bytes: usize, value_bytes: usize, shape: KeyShape },
     /// Flights of 2013 out of New York by (carrier, flight, date, origin).
     Flights,
 }
 
-/// Generated keys and values of a number each.
-pub(crate) const SMALL: Data =
-    Data::Generated { key_bytes: 8, value_bytes: 8, shape: KeyShape::Integer };
-/// Generated keys that are equal for 72 bytes in their middle.
-pub(crate) const MIDDLE: Data =
-    Data::Generated { key_bytes: 8 + 72 + 1, value_bytes: 100, shape: KeyShape::Middle };
-
-/// Where a generated key keeps its number.
+/// The place of the number in a generated key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum KeyShape {
     /// 8 big-endian bytes in front, zeros behind, as in Oak's evaluation.
     Integer,
     /// Bytes that all keys share in front, 8 big-endian bytes at the end.
     Prefix,
-    /// Bytes that all keys share between 8 big-endian bytes in front, of a sixteenth of the number, and one byte at the
-    /// end, of the rest.
+    /// Bytes that all keys share between 8 big-endian bytes in front, of a sixteenth of the number,
+    /// and one byte at the end, of the rest.
     Middle,
 }
 
-impl Data {
+impl SpaceData {
     pub(crate) fn name(self) -> String {
         match self {
-            Data::Generated { key_bytes, value_bytes, shape: KeyShape::Integer } => {
+            SpaceData::Generated { key_bytes, value_bytes, shape: KeyShape::Integer } => {
                 format!("{key_bytes}+{value_bytes} B")
             }
-            Data::Generated { key_bytes, value_bytes, shape: KeyShape::Prefix } => {
+            SpaceData::Generated { key_bytes, value_bytes, shape: KeyShape::Prefix } => {
                 format!("{key_bytes}+{value_bytes} B, shared prefix")
             }
-            Data::Generated { key_bytes, value_bytes, shape: KeyShape::Middle } => {
+            SpaceData::Generated { key_bytes, value_bytes, shape: KeyShape::Middle } => {
                 format!("{key_bytes}+{value_bytes} B, shared middle")
             }
-            Data::Flights => "flights".to_owned(),
+            SpaceData::Flights => "flights".to_owned(),
         }
     }
 }
 
 /// Keys, values, which of them are loaded, and the sums that reading them must give.
 pub(crate) struct Space {
-    data: Data,
-    keys: Bytes,
-    values: Bytes,
+    data: SpaceData,
+    keys: SpaceBytes,
+    values: SpaceBytes,
     range: u32,
     /// Numbers of loaded keys in the order of loading.
     load_order: Vec<u32>,
-    /// The same in key order: a place here is a rank.
+    /// Loaded numbers in key order: a place here is a rank.
     in_order: Vec<u32>,
     loaded: Vec<bool>,
     /// Sum of keys and values, and of keys, of the ranks below each index.
@@ -82,7 +76,7 @@ pub(crate) struct Space {
     key_sums_below: Vec<u64>,
 }
 
-enum Bytes {
+enum SpaceBytes {
     /// `template` with the number at `at`.
     Numbered { template: Vec<u8>, at: usize },
     /// `template` with a number's sixteenth in front and the rest in its last byte.
@@ -98,9 +92,9 @@ pub(crate) struct KeyBuffer(Vec<u8>);
 
 impl Space {
     /// `entries` loaded out of twice as many, or half of the flights if those are fewer.
-    pub(crate) fn new(data: Data, entries: usize, flights: &Path) -> Result<Space, Error> {
+    pub(crate) fn new(data: SpaceData, entries: usize) -> Result<Space, Error> {
         let (keys, values, range) = match data {
-            Data::Generated { key_bytes, value_bytes, shape } => {
+            SpaceData::Generated { key_bytes, value_bytes, shape } => {
                 if key_bytes < 8 || value_bytes < 8 {
                     return Err("generated keys and values have at least 8 bytes: raise --key-bytes or --value-bytes".into());
                 }
@@ -116,17 +110,19 @@ impl Space {
                     );
                 }
                 let keys = match shape {
-                    KeyShape::Integer => Bytes::Numbered { template: vec![0; key_bytes], at: 0 },
-                    KeyShape::Prefix => {
-                        Bytes::Numbered { template: vec![b'k'; key_bytes], at: key_bytes - 8 }
+                    KeyShape::Integer => {
+                        SpaceBytes::Numbered { template: vec![0; key_bytes], at: 0 }
                     }
-                    KeyShape::Middle => Bytes::Around { template: vec![b'k'; key_bytes] },
+                    KeyShape::Prefix => {
+                        SpaceBytes::Numbered { template: vec![b'k'; key_bytes], at: key_bytes - 8 }
+                    }
+                    KeyShape::Middle => SpaceBytes::Around { template: vec![b'k'; key_bytes] },
                 };
                 let mut random = Random::new(SEED);
                 let pool = (0..POOL_BYTES / 8).flat_map(|_| random.next().to_le_bytes()).collect();
-                (keys, Bytes::Windows { pool, len: value_bytes }, entries * 2)
+                (keys, SpaceBytes::Windows { pool, len: value_bytes }, entries * 2)
             }
-            Data::Flights => read_flights(flights, entries * 2)?,
+            SpaceData::Flights => read_flights(entries * 2)?,
         };
         if !(4..1 << 31).contains(&range) {
             return Err(format!(
@@ -178,7 +174,7 @@ impl Space {
         self.key_sums_below = key_sums;
     }
 
-    pub(crate) fn data(&self) -> Data {
+    pub(crate) fn data(&self) -> SpaceData {
         self.data
     }
 
@@ -211,7 +207,7 @@ impl Space {
 
     pub(crate) fn key_buffer(&self) -> KeyBuffer {
         match &self.keys {
-            Bytes::Numbered { template, .. } | Bytes::Around { template } => {
+            SpaceBytes::Numbered { template, .. } | SpaceBytes::Around { template } => {
                 KeyBuffer(template.clone())
             }
             _ => KeyBuffer(Vec::new()),
@@ -221,11 +217,11 @@ impl Space {
     #[inline]
     pub(crate) fn key<'a>(&'a self, number: u32, buffer: &'a mut KeyBuffer) -> &'a [u8] {
         match &self.keys {
-            Bytes::Numbered { at, .. } => {
+            SpaceBytes::Numbered { at, .. } => {
                 buffer.0[*at..*at + 8].copy_from_slice(&u64::from(number).to_be_bytes());
                 &buffer.0
             }
-            Bytes::Around { template } => {
+            SpaceBytes::Around { template } => {
                 buffer.0[..8].copy_from_slice(&u64::from(number / 16).to_be_bytes());
                 buffer.0[template.len() - 1] = (number % 16) as u8;
                 &buffer.0
@@ -261,40 +257,32 @@ impl Space {
     }
 
     /// The expected tally of `job`, where it does not depend on timing.
-    pub(crate) fn expected(&self, job: &Job) -> Option<Tally> {
+    pub(crate) fn expected(&self, job: &OrderedJob) -> Option<Tally> {
         let mut tally = Tally::default();
-        for thread in 0..job.threads {
-            for op in job.plan(self, thread) {
-                match job.workload {
-                    Workload::GetZeroCopy | Workload::GetCopy | Workload::GetMany => {
-                        tally.add(consume(self.value(op.number())))
-                    }
-                    // Writes put the value that is there, so reads beside them are certain.
-                    Workload::Mixed if op.writes() => {}
-                    Workload::Mixed => tally.add(consume(self.value(op.number()))),
-                    Workload::Put | Workload::PutIfAbsentOrUpdate | Workload::UpdateZipf => {
-                        return None;
-                    }
-                    // They read nothing.
-                    Workload::LoadAscending | Workload::LoadDescending => {}
-                    Workload::First => {
-                        tally = tally.merge(Tally { entries: 1, sum: self.sums_below[1] });
-                    }
-                    Workload::Fifo | Workload::Lifo => tally.add(consume(&QUEUED)),
-                    _ => {
-                        let scan = job.workload.scan()?;
-                        let sums = match scan.form {
-                            ScanForm::Keys => &self.key_sums_below,
-                            _ => &self.sums_below,
-                        };
-                        let entries = self.scan_entries(scan.entries);
-                        let rank = op.number() as usize;
-                        let begin = if scan.descending { rank + 1 - entries } else { rank };
-                        tally = tally.merge(Tally {
-                            entries: entries as u64,
-                            sum: sums[begin + entries].wrapping_sub(sums[begin]),
-                        });
-                    }
+        let range = |sums: &[u64], begin: usize, entries: usize| Tally {
+            entries: entries as u64,
+            sum: sums[begin + entries].wrapping_sub(sums[begin]),
+        };
+        for op in (0..job.threads).flat_map(|thread| job.plan(self, thread)) {
+            match job.workload.kind {
+                // Writes put the value that is there, so reads beside them are certain.
+                Kind::Mixed if op.writes() => {}
+                Kind::Get | Kind::GetCopy | Kind::GetMany | Kind::Mixed => {
+                    tally.add(consume(self.value(op.number())));
+                }
+                Kind::Put | Kind::PutIfAbsentOrUpdate | Kind::UpdateZipf => return None,
+                // It reads nothing.
+                Kind::Load { .. } => {}
+                Kind::First => tally = tally.merge(range(&self.sums_below, 0, 1)),
+                Kind::Queue(_) => tally.add(consume(&QUEUED)),
+                Kind::Scan(scan) => {
+                    let sums = match scan.form {
+                        ScanForm::Keys => &self.key_sums_below,
+                        _ => &self.sums_below,
+                    };
+                    let (rank, entries) = (op.number() as usize, self.scan_entries(scan.entries));
+                    let begin = if scan.descending { rank + 1 - entries } else { rank };
+                    tally = tally.merge(range(sums, begin, entries));
                 }
             }
         }
@@ -302,16 +290,16 @@ impl Space {
     }
 }
 
-impl Bytes {
+impl SpaceBytes {
     #[inline]
     fn get(&self, number: u32) -> &[u8] {
         match self {
-            Bytes::Numbered { template, .. } | Bytes::Around { template } => template,
-            Bytes::Windows { pool, len } => {
+            SpaceBytes::Numbered { template, .. } | SpaceBytes::Around { template } => template,
+            SpaceBytes::Windows { pool, len } => {
                 let begin = (number as usize * 8) % (POOL_BYTES - len);
                 &pool[begin..begin + len]
             }
-            Bytes::Listed { bytes, ends } => {
+            SpaceBytes::Listed { bytes, ends } => {
                 let number = number as usize;
                 let begin = if number == 0 { 0 } else { ends[number - 1] };
                 &bytes[begin..ends[number]]
@@ -324,15 +312,15 @@ impl Bytes {
 ///
 /// Rows are collected in few large pieces, which go back to the system when they are dropped:
 /// many small ones would stay with the allocator and hide the growth of the first engine.
-fn read_flights(path: &Path, most: usize) -> Result<(Bytes, Bytes, usize), Error> {
+fn read_flights(most: usize) -> Result<(SpaceBytes, SpaceBytes, usize), Error> {
     let explain = |what: String| -> Error {
         format!(
-            "the flights at {} cannot be read: {what}; run from a checkout that has datasets/, or choose other --data",
-            path.display()
+            "the flights at {FLIGHTS} cannot be read: {what}; run from a checkout that has \
+             datasets/, or choose other --data"
         )
         .into()
     };
-    let file = std::fs::File::open(path).map_err(|error| explain(error.to_string()))?;
+    let file = std::fs::File::open(FLIGHTS).map_err(|error| explain(error.to_string()))?;
     let unpacked = zstd::Decoder::new(file).map_err(|error| explain(error.to_string()))?;
     let mut reader = csv::Reader::from_reader(unpacked);
     let headers = reader.byte_headers().map_err(|error| explain(error.to_string()))?.clone();
@@ -376,7 +364,7 @@ fn read_flights(path: &Path, most: usize) -> Result<(Bytes, Bytes, usize), Error
     Ok((keys, values, chosen.len()))
 }
 
-fn list<'a>(text: &[u8], pieces: impl Iterator<Item = &'a Range<usize>>) -> Bytes {
+fn list<'a>(text: &[u8], pieces: impl Iterator<Item = &'a Range<usize>>) -> SpaceBytes {
     let mut bytes = Vec::with_capacity(text.len());
     let mut ends = Vec::new();
     for piece in pieces {
@@ -384,5 +372,5 @@ fn list<'a>(text: &[u8], pieces: impl Iterator<Item = &'a Range<usize>>) -> Byte
         ends.push(bytes.len());
     }
     bytes.shrink_to_fit();
-    Bytes::Listed { bytes, ends }
+    SpaceBytes::Listed { bytes, ends }
 }

@@ -1,15 +1,14 @@
-//! Druid's incremental index, in a JVM that reads the same rows from a file. It takes rows from one thread
-//! alone.
+//! Druid's incremental index, in a JVM that reads the same rows from a file. It takes rows from one
+//! thread alone.
 
 use std::time::Duration;
 
-use super::engines::{Asked, Engine, Folded, Load};
-use super::sets::Set;
-use super::workload::{Phase, Workload};
+use super::engines::{Folded, Phase, Queried, RollupEngine, RollupJob, SetLoad};
+use super::sets::RowSet;
 use crate::Error;
-use crate::folder::Folder;
-use crate::jvm;
-use crate::process::{self, Process, number};
+use crate::harness::jvm;
+use crate::harness::process::{self, Process, number};
+use crate::harness::system::Folder;
 
 pub(crate) const DRUID: &str = "druid-onheap";
 
@@ -21,7 +20,7 @@ pub(crate) struct Druid {
     process: Process,
     /// The source and the number of its rows that the program has.
     loaded: Option<(&'static str, usize)>,
-    warm: Vec<(Phase, Set)>,
+    warm: Vec<(Phase, RowSet)>,
 }
 
 impl Druid {
@@ -43,19 +42,19 @@ impl Druid {
     }
 }
 
-impl Engine for Druid {
+impl RollupEngine for Druid {
     fn name(&self) -> &'static str {
         DRUID
     }
 
-    fn runs(&self, workload: Workload, threads: usize) -> bool {
-        threads == 1 && !workload.phase.is_question()
+    fn runs(&self, job: &RollupJob) -> bool {
+        job.threads == 1 && !job.phase.is_question()
     }
 
-    fn begin(&mut self, load: &Load<'_>) -> Result<Option<u64>, Error> {
+    fn begin(&mut self, load: &SetLoad) -> Result<Option<u64>, Error> {
         let wanted = Some((load.set.source.name(), load.stream.count));
         if self.loaded != wanted {
-            let folder = Folder::new(load.folder, "druid")?;
+            let folder = Folder::new(&load.folder, "druid")?;
             let file = folder.path().join("rows.json");
             load.stream.write_json(&file)?;
             let shape = load.stream.shape;
@@ -69,7 +68,7 @@ impl Engine for Druid {
     }
 
     /// The program compares the totals of the facts with those of the rows.
-    fn fold(&mut self, load: &Load<'_>, phase: Phase, _threads: usize) -> Result<Folded, Error> {
+    fn fold(&mut self, load: &SetLoad, phase: Phase, _threads: usize) -> Result<Folded, Error> {
         let command = format!("{} {}", phase.name(), load.set.granule.name());
         if !self.warm.contains(&(phase, load.set)) {
             // The first run is the compiler's: its time is not counted.
@@ -86,13 +85,7 @@ impl Engine for Druid {
         })
     }
 
-    fn ask(
-        &mut self,
-        _load: &Load<'_>,
-        workload: Workload,
-        _threads: usize,
-        _least: Duration,
-    ) -> Result<Asked, Error> {
-        Err(format!("{DRUID} is not asked {}", workload.phase.name()).into())
+    fn ask(&mut self, job: &RollupJob, _least: Duration) -> Result<Queried, Error> {
+        Err(format!("{DRUID} is not asked {}", job.phase.name()).into())
     }
 }

@@ -1,39 +1,117 @@
-//! The engines of this process, each with the facts that it folded last, and what all engines do.
+//! The interface of an engine, and a job on one; the engines of this process, each with the facts
+//! that it folded last.
 
-use std::path::Path;
+use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::hash_map::open_map;
-use super::ours::{OURS, Ours};
-use super::sets::Set;
-use super::stream::{Stream, Total};
-use super::workload::{Phase, Place, Workload};
+use super::ours::{OURS, OurRollup};
+use super::sets::RowSet;
+use super::stream::{Expected, Stream, Total};
 use crate::Error;
-use crate::clock::Clock;
-use crate::rounds::run_threads;
+use crate::harness::rounds::{Engine, Figure, Job, Outcome, run_threads};
+use crate::harness::sample::{BYTES_OF_FACT, QUESTIONS, ROWS, Unit};
+
+/// A workload: rows are folded into facts, or facts are queried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Rows that are columns already are folded into facts.
+    Ingest,
+    /// Rows are parsed from JSON lines, and folded.
+    Json,
+    /// Facts are added up by the hour.
+    Timeseries,
+    /// Facts are grouped by one dimension.
+    GroupByOne,
+    /// Facts are grouped by two dimensions.
+    GroupBy,
+    /// The ten values of a dimension with the greatest sums.
+    TopN,
+    /// Facts with one text are added up by the hour.
+    Filter,
+}
+
+impl Phase {
+    pub(crate) const FOLDS: [Phase; 2] = [Phase::Ingest, Phase::Json];
+    pub(crate) const QUESTIONS: [Phase; 5] =
+        [Phase::Timeseries, Phase::GroupByOne, Phase::GroupBy, Phase::TopN, Phase::Filter];
+
+    pub(crate) fn name(self) -> &'static str {
+        // In the order of the table.
+        super::BENCH.workloads[self as usize]
+    }
+
+    pub(crate) fn is_question(self) -> bool {
+        Phase::QUESTIONS.contains(&self)
+    }
+}
+
+/// The place of facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FactPlace {
+    /// In memory, as they were folded.
+    Live,
+    /// In files: segments, Parquet.
+    Files,
+}
+
+impl FactPlace {
+    pub(crate) const ASKED: [FactPlace; 2] = [FactPlace::Live, FactPlace::Files];
+}
 
 pub(crate) const HASH_MAP: &str = "hash-map";
 
 /// A set that engines get ready for.
-pub(crate) struct Load<'l> {
-    pub(crate) set: Set,
-    pub(crate) stream: &'l Stream,
+pub(crate) struct SetLoad {
+    pub(crate) set: RowSet,
+    pub(crate) stream: Rc<Stream>,
     pub(crate) batch: usize,
-    /// Where files go.
-    pub(crate) folder: &'l Path,
-    /// Whether facts in files will be asked.
+    /// The folder of files.
+    pub(crate) folder: PathBuf,
+    /// True if facts in files will be queried.
     pub(crate) files: bool,
+    pub(crate) expected: Expected,
 }
 
-/// What folding all rows of a set has come to.
+/// A phase over a set of rows, by so many threads.
+pub(crate) struct RollupJob {
+    pub(crate) load: Rc<SetLoad>,
+    pub(crate) phase: Phase,
+    pub(crate) place: FactPlace,
+    pub(crate) threads: usize,
+    /// The least time of a query.
+    pub(crate) least: Duration,
+}
+
+impl Job for RollupJob {
+    fn workload(&self) -> String {
+        let (phase, set) = (self.phase.name(), self.load.set.name());
+        match self.place {
+            FactPlace::Live => format!("{phase}, {set}"),
+            FactPlace::Files => format!("{phase} of files, {set}"),
+        }
+    }
+
+    fn unit(&self) -> &'static Unit {
+        if self.phase.is_question() { &QUESTIONS } else { &ROWS }
+    }
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+}
+
+/// The outcome of folding all rows of a set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Folded {
     pub(crate) elapsed: Duration,
     pub(crate) facts: usize,
     /// Bytes of the facts, where they can be told.
     pub(crate) bytes: Option<u64>,
-    /// Bytes when what is free was given back, where an engine does that, of facts that are not asked.
+    /// Bytes when what is free was given back, where an engine does that, of facts that are not
+    /// asked.
     pub(crate) trimmed: Option<u64>,
     /// All facts, if the engine has not compared their sums with those of the rows itself.
     pub(crate) all: Option<Total>,
@@ -41,33 +119,91 @@ pub(crate) struct Folded {
 
 /// A question that was asked until some time had passed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct Queried {
     pub(crate) times: usize,
     pub(crate) elapsed: Duration,
     pub(crate) total: Total,
 }
 
-/// An engine under test. Calls are coarse: all rows, or a question many times.
-pub(crate) trait Engine {
+/// An engine under test. Calls are coarse: all rows, or a query many times.
+pub(crate) trait RollupEngine {
     fn name(&self) -> &'static str;
 
-    /// Whether it takes part in `workload`, by so many threads.
-    fn runs(&self, workload: Workload, threads: usize) -> bool;
+    /// True if it takes part in a job.
+    fn runs(&self, job: &RollupJob) -> bool;
 
-    /// Does, untimed, what a set needs once. Answers the bytes of the facts in files, if it made some.
-    fn begin(&mut self, load: &Load<'_>) -> Result<Option<u64>, Error>;
+    /// Does, untimed, the work that a set needs once; answers the bytes of facts in files, if it
+    /// made some.
+    fn begin(&mut self, load: &SetLoad) -> Result<Option<u64>, Error>;
 
-    /// Folds all rows into an empty index. Live questions ask what [`Phase::Ingest`] made last.
-    fn fold(&mut self, load: &Load<'_>, phase: Phase, threads: usize) -> Result<Folded, Error>;
+    /// Folds all rows into an empty index. Live queries read the facts of the last
+    /// [`Phase::Ingest`].
+    fn fold(&mut self, load: &SetLoad, phase: Phase, threads: usize) -> Result<Folded, Error>;
 
-    /// Asks again and again, until `least` has passed.
-    fn ask(
-        &mut self,
-        load: &Load<'_>,
-        workload: Workload,
-        threads: usize,
-        least: Duration,
-    ) -> Result<Asked, Error>;
+    /// Repeats a query until `least` has passed.
+    fn ask(&mut self, job: &RollupJob, least: Duration) -> Result<Queried, Error>;
+}
+
+/// An engine as a participant of rounds, which compares its totals with those of the rows.
+pub(crate) struct RollupContender {
+    pub(crate) inner: Box<dyn RollupEngine>,
+}
+
+impl RollupContender {
+    pub(crate) fn new(engine: impl RollupEngine + 'static) -> RollupContender {
+        RollupContender { inner: Box::new(engine) }
+    }
+
+    fn fold(&mut self, job: &RollupJob) -> Result<Outcome, Error> {
+        let (load, expected) = (&*job.load, &job.load.expected);
+        let folded = self.inner.fold(load, job.phase, job.threads)?;
+        let expected = Total { groups: expected.facts, ..expected.all };
+        check(folded.all.unwrap_or(Total { groups: folded.facts, ..expected }), expected)?;
+        let mut figures = vec![Figure::rate(load.stream.count, folded.elapsed)];
+        let per_fact =
+            |bytes: u64| Figure::new(bytes as f64 / folded.facts as f64).unit(&BYTES_OF_FACT);
+        if job.threads == 1 {
+            let live = folded.bytes.filter(|_| job.phase == Phase::Ingest);
+            figures.extend(live.map(per_fact));
+            let trimmed = format!("trimmed, {}", load.set.name());
+            figures.extend(folded.trimmed.map(|bytes| per_fact(bytes).of(trimmed)));
+        }
+        Ok(Outcome { figures, ..Outcome::default() })
+    }
+
+    fn ask(&mut self, job: &RollupJob) -> Result<Outcome, Error> {
+        // The first query reads files, and compiles.
+        self.inner.ask(job, Duration::ZERO)?;
+        let asked = self.inner.ask(job, job.least)?;
+        let found = match job.phase {
+            Phase::TopN => Total { rows: 0, ..asked.total },
+            _ => asked.total,
+        };
+        check(found, job.load.expected.answer(job.phase))?;
+        let figures = vec![Figure::rate(asked.times, asked.elapsed)];
+        Ok(Outcome { figures, ..Outcome::default() })
+    }
+}
+
+fn check(found: Total, expected: Total) -> Result<(), Error> {
+    match found == expected {
+        true => Ok(()),
+        false => Err(format!("{found}, not {expected}").into()),
+    }
+}
+
+impl Engine<RollupJob> for RollupContender {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn runs(&self, job: &RollupJob) -> bool {
+        self.inner.runs(job)
+    }
+
+    fn run(&mut self, job: &RollupJob) -> Result<Outcome, Error> {
+        if job.phase.is_question() { self.ask(job) } else { self.fold(job) }
+    }
 }
 
 /// Facts in this process. Threads share them.
@@ -75,7 +211,7 @@ pub(crate) trait Facts: Sync {
     /// A thread that brings rows, with a state of its own.
     fn thread<'c>(&'c self, stream: &'c Stream) -> Box<dyn Ingest + 'c>;
 
-    /// How many facts there are.
+    /// The number of facts.
     fn facts(&self) -> usize;
 
     /// Bytes of the facts.
@@ -85,7 +221,7 @@ pub(crate) trait Facts: Sync {
     fn trim(&self) -> Option<u64>;
 
     /// Answers the question of a phase.
-    fn ask(&self, load: &Load<'_>, phase: Phase, threads: usize) -> Result<Total, Error>;
+    fn ask(&self, load: &SetLoad, phase: Phase, threads: usize) -> Result<Total, Error>;
 }
 
 /// A thread that brings rows.
@@ -96,41 +232,41 @@ pub(crate) trait Ingest {
 }
 
 /// An engine of this process.
-pub(crate) struct InProcess {
+pub(crate) struct LocalEngine {
     name: &'static str,
     live: Option<Box<dyn Facts>>,
     files: Option<Box<dyn Facts>>,
 }
 
-impl InProcess {
-    pub(crate) fn new(name: &'static str) -> InProcess {
-        InProcess { name, live: None, files: None }
+impl LocalEngine {
+    pub(crate) fn new(name: &'static str) -> LocalEngine {
+        LocalEngine { name, live: None, files: None }
     }
 
-    fn empty(&self, load: &Load<'_>) -> Result<Box<dyn Facts>, Error> {
+    fn empty(&self, load: &SetLoad) -> Result<Box<dyn Facts>, Error> {
         match self.name {
-            OURS => Ok(Box::new(Ours::live(load)?)),
+            OURS => Ok(Box::new(OurRollup::live(load)?)),
             _ => open_map(load.set),
         }
     }
 }
 
-impl Engine for InProcess {
+impl RollupEngine for LocalEngine {
     fn name(&self) -> &'static str {
         self.name
     }
 
-    fn runs(&self, workload: Workload, threads: usize) -> bool {
+    fn runs(&self, job: &RollupJob) -> bool {
         // A map is behind one lock, and goes with its process.
         self.name == OURS
-            || !workload.phase.is_question()
-            || (threads == 1 && workload.place == Place::Live)
+            || !job.phase.is_question()
+            || (job.threads == 1 && job.place == FactPlace::Live)
     }
 
-    fn begin(&mut self, load: &Load<'_>) -> Result<Option<u64>, Error> {
+    fn begin(&mut self, load: &SetLoad) -> Result<Option<u64>, Error> {
         (self.live, self.files) = (None, None);
         if self.name == OURS && load.files {
-            let sealed = Ours::sealed(load)?;
+            let sealed = OurRollup::sealed(load)?;
             let bytes = sealed.bytes();
             self.files = Some(Box::new(sealed));
             return Ok(Some(bytes));
@@ -138,12 +274,12 @@ impl Engine for InProcess {
         Ok(None)
     }
 
-    fn fold(&mut self, load: &Load<'_>, phase: Phase, threads: usize) -> Result<Folded, Error> {
+    fn fold(&mut self, load: &SetLoad, phase: Phase, threads: usize) -> Result<Folded, Error> {
         if phase == Phase::Ingest {
             self.live = None;
         }
         let facts = self.empty(load)?;
-        let elapsed = fold(&*facts, load.stream, phase, threads)?;
+        let elapsed = fold(&*facts, &load.stream, phase, threads)?;
         let all = facts.ask(load, Phase::GroupBy, threads)?;
         let count = facts.facts();
         let bytes = facts.bytes();
@@ -158,26 +294,20 @@ impl Engine for InProcess {
         Ok(Folded { elapsed, facts: count, bytes: Some(bytes), trimmed, all })
     }
 
-    fn ask(
-        &mut self,
-        load: &Load<'_>,
-        workload: Workload,
-        threads: usize,
-        least: Duration,
-    ) -> Result<Asked, Error> {
-        let facts = match workload.place {
-            Place::Live | Place::Trimmed => &self.live,
-            Place::Files => &self.files,
+    fn ask(&mut self, job: &RollupJob, least: Duration) -> Result<Queried, Error> {
+        let facts = match job.place {
+            FactPlace::Live => &self.live,
+            FactPlace::Files => &self.files,
         };
         let facts = facts.as_ref().ok_or("there are no facts to ask")?;
         let begin = Instant::now();
         let mut times = 0;
         loop {
-            let total = facts.ask(load, workload.phase, threads)?;
+            let total = facts.ask(&job.load, job.phase, job.threads)?;
             times += 1;
             let elapsed = begin.elapsed();
             if elapsed >= least {
-                return Ok(Asked { times, elapsed, total });
+                return Ok(Queried { times, elapsed, total });
             }
         }
     }
@@ -192,7 +322,7 @@ pub(crate) fn fold(
 ) -> Result<Duration, Error> {
     let next = AtomicUsize::new(0);
     let threads: Vec<()> = vec![(); threads];
-    let (elapsed, ended) = run_threads(Clock::Wall, &threads, |()| {
+    let (elapsed, ended) = run_threads(&threads, |()| {
         let mut thread = facts.thread(stream);
         loop {
             let batch = next.fetch_add(1, Ordering::Relaxed);

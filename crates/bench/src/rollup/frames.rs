@@ -1,5 +1,5 @@
-//! DuckDB and DataFusion, in a program in Python over the same rows as Arrow batches. They group rows into facts,
-//! and are asked for these facts in memory, as they made them, and in Parquet.
+//! DuckDB and DataFusion, in a program in Python over the same rows as Arrow batches. They group
+//! rows into facts, and are asked for these facts in memory, as they made them, and in Parquet.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::engines::{Asked, Engine, Folded, Load};
-use super::sets::{Granule, Set};
+use super::engines::{FactPlace, Folded, Phase, Queried, RollupEngine, RollupJob, SetLoad};
+use super::sets::{Granule, RowSet};
 use super::stream::{TOP, Total};
-use super::workload::{Phase, Place, Workload};
 use crate::Error;
-use crate::folder::Folder;
-use crate::process::{Process, number};
-use crate::python;
+use crate::harness::process::{Process, number};
+use crate::harness::python;
+use crate::harness::system::Folder;
 
 pub(crate) const DUCKDB: &str = "duckdb";
 pub(crate) const DATAFUSION: &str = "datafusion";
@@ -23,24 +22,24 @@ pub(crate) const NAMES: [&str; 2] = [DUCKDB, DATAFUSION];
 /// The flag that asks for them.
 const FLAG: &str = "--frames";
 
-/// The program, and what it has.
-struct Program {
+/// The program, and its rows and facts.
+struct FramesProgram {
     process: Process,
-    loaded: Option<(Set, usize)>,
+    loaded: Option<(RowSet, usize)>,
     parquet_bytes: Option<u64>,
     folder: Option<Folder>,
 }
 
 /// One engine of the program.
 pub(crate) struct Frame {
-    name: &'static str,
-    program: Rc<RefCell<Program>>,
+    pub(crate) name: &'static str,
+    program: Rc<RefCell<FramesProgram>>,
 }
 
 /// Makes the environment where there is none, starts the program, and answers its engines.
 pub(crate) fn start() -> Result<Vec<Frame>, Error> {
     let process = python::start("frames", FLAG)?;
-    let program = Program { process, loaded: None, parquet_bytes: None, folder: None };
+    let program = FramesProgram { process, loaded: None, parquet_bytes: None, folder: None };
     let program = Rc::new(RefCell::new(program));
     Ok(NAMES.map(|name| Frame { name, program: Rc::clone(&program) }).into())
 }
@@ -57,18 +56,18 @@ fn elapsed(answer: &Value) -> Result<Duration, Error> {
     Ok(Duration::from_nanos(number(answer, "elapsed_ns")? as u64))
 }
 
-impl Program {
+impl FramesProgram {
     fn ask(&mut self, command: &Value) -> Result<Value, Error> {
         self.process.ask(&command.to_string())
     }
 
     /// Reads the rows of a set, and has DuckDB write its facts as Parquet.
-    fn load(&mut self, load: &Load<'_>) -> Result<(), Error> {
+    fn load(&mut self, load: &SetLoad) -> Result<(), Error> {
         let wanted = Some((load.set, load.stream.count));
         if self.loaded == wanted {
             return Ok(());
         }
-        let folder = Folder::new(load.folder, &format!("frames-{}", load.set.name()))?;
+        let folder = Folder::new(&load.folder, &format!("frames-{}", load.set.name()))?;
         let (rows, facts) = (folder.path().join("rows.arrow"), folder.path().join("facts.parquet"));
         load.stream.write_arrow(&rows)?;
         let shape = load.stream.shape;
@@ -89,23 +88,23 @@ impl Program {
     }
 }
 
-impl Engine for Frame {
+impl RollupEngine for Frame {
     fn name(&self) -> &'static str {
         self.name
     }
 
-    fn runs(&self, workload: Workload, _threads: usize) -> bool {
-        workload.phase != Phase::Json
+    fn runs(&self, job: &RollupJob) -> bool {
+        job.phase != Phase::Json
     }
 
-    fn begin(&mut self, load: &Load<'_>) -> Result<Option<u64>, Error> {
+    fn begin(&mut self, load: &SetLoad) -> Result<Option<u64>, Error> {
         let mut program = self.program.borrow_mut();
         program.load(load)?;
         // Both read the file that DuckDB has written.
         Ok(program.parquet_bytes.filter(|_| self.name == DUCKDB && load.files))
     }
 
-    fn fold(&mut self, _load: &Load<'_>, _phase: Phase, threads: usize) -> Result<Folded, Error> {
+    fn fold(&mut self, _load: &SetLoad, _phase: Phase, threads: usize) -> Result<Folded, Error> {
         let command = json!({ "do": "fold", "engine": self.name, "threads": threads });
         let answer = self.program.borrow_mut().ask(&command)?;
         let all = total(&answer)?;
@@ -118,19 +117,13 @@ impl Engine for Frame {
         })
     }
 
-    fn ask(
-        &mut self,
-        _load: &Load<'_>,
-        workload: Workload,
-        threads: usize,
-        least: Duration,
-    ) -> Result<Asked, Error> {
+    fn ask(&mut self, job: &RollupJob, least: Duration) -> Result<Queried, Error> {
         let answer = self.program.borrow_mut().ask(&json!({
-            "do": "ask", "engine": self.name, "threads": threads,
-            "question": workload.phase.name(), "live": workload.place == Place::Live,
+            "do": "ask", "engine": self.name, "threads": job.threads,
+            "question": job.phase.name(), "live": job.place == FactPlace::Live,
             "least_ns": least.as_nanos() as u64,
         }))?;
         let times = number(&answer, "times")? as usize;
-        Ok(Asked { times, elapsed: elapsed(&answer)?, total: total(&answer)? })
+        Ok(Queried { times, elapsed: elapsed(&answer)?, total: total(&answer)? })
     }
 }

@@ -4,30 +4,29 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 
-use super::engines::{Facts, Ingest, Load};
-use super::sets::{HOUR, Set};
+use super::engines::{Facts, Ingest, Phase, SetLoad};
+use super::sets::{HOUR, RowSet};
 use super::stream::{Row, Stream, TOP, Total};
-use super::workload::Phase;
 use crate::Error;
 
 /// A map for the dimensions of a set. A null is the empty text in it.
-pub(crate) fn open_map(set: Set) -> Result<Box<dyn Facts>, Error> {
+pub(crate) fn open_map(set: RowSet) -> Result<Box<dyn Facts>, Error> {
     Ok(match set.source.shape().dimensions.len() {
-        3 => Box::new(Map::<3> { set, facts: Mutex::default() }),
-        5 => Box::new(Map::<5> { set, facts: Mutex::default() }),
+        3 => Box::new(FactMap::<3> { set, facts: Mutex::default() }),
+        5 => Box::new(FactMap::<5> { set, facts: Mutex::default() }),
         other => return Err(format!("no map is written for {other} dimensions").into()),
     })
 }
 
-struct Map<const N: usize> {
-    set: Set,
-    facts: Mutex<HashMap<Key<N>, Figures>>,
+struct FactMap<const N: usize> {
+    set: RowSet,
+    facts: Mutex<HashMap<FactKey<N>, Metrics>>,
 }
 
-type Key<const N: usize> = (i64, [String; N]);
+type FactKey<const N: usize> = (i64, [String; N]);
 
 #[derive(Debug, Clone, Copy)]
-struct Figures {
+struct Metrics {
     rows: i64,
     x_sum: i64,
     y_sum: f64,
@@ -40,16 +39,16 @@ struct Figures {
 struct Group(i64, i64, f64);
 
 struct MapThread<'c, const N: usize> {
-    map: &'c Map<N>,
+    map: &'c FactMap<N>,
     stream: &'c Stream,
 }
 
-impl<const N: usize> Map<N> {
+impl<const N: usize> FactMap<N> {
     fn fold(&self, row: &Row) {
         let texts = std::array::from_fn(|at| row.dimensions[at].clone().unwrap_or_default());
         let key = (self.set.bucket(row.time), texts);
         let mut facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
-        let none = Figures { rows: 0, x_sum: 0, y_sum: 0.0, x_min: i64::MAX, y_max: f64::MIN };
+        let none = Metrics { rows: 0, x_sum: 0, y_sum: 0.0, x_min: i64::MAX, y_max: f64::MIN };
         let figures = facts.entry(key).or_insert(none);
         figures.rows += 1;
         figures.x_sum += row.x;
@@ -62,7 +61,7 @@ impl<const N: usize> Map<N> {
 
     /// Groups of the facts that are wanted.
     fn groups<'f, K: Hash + Eq>(
-        facts: &'f HashMap<Key<N>, Figures>,
+        facts: &'f HashMap<FactKey<N>, Metrics>,
         is_wanted: impl Fn(&[String; N]) -> bool,
         key: impl Fn(i64, &'f [String; N]) -> K,
     ) -> Vec<Group> {
@@ -76,7 +75,7 @@ impl<const N: usize> Map<N> {
     }
 }
 
-impl<const N: usize> Facts for Map<N> {
+impl<const N: usize> Facts for FactMap<N> {
     fn thread<'c>(&'c self, stream: &'c Stream) -> Box<dyn Ingest + 'c> {
         Box::new(MapThread { map: self, stream })
     }
@@ -88,7 +87,7 @@ impl<const N: usize> Facts for Map<N> {
     fn bytes(&self) -> u64 {
         let facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
         // A byte of the table for each, and the texts, which the allocator rounds to 16.
-        let table = facts.capacity() * (size_of::<(Key<N>, Figures)>() + 1);
+        let table = facts.capacity() * (size_of::<(FactKey<N>, Metrics)>() + 1);
         let text = |text: &String| text.capacity().next_multiple_of(16) + 8;
         let texts: usize = facts.keys().flat_map(|(_, texts)| texts).map(text).sum();
         (table + texts) as u64
@@ -98,23 +97,23 @@ impl<const N: usize> Facts for Map<N> {
         None
     }
 
-    fn ask(&self, load: &Load<'_>, phase: Phase, _threads: usize) -> Result<Total, Error> {
+    fn ask(&self, load: &SetLoad, phase: Phase, _threads: usize) -> Result<Total, Error> {
         let facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
         let shape = load.set.source.shape();
         let ([first, second], (at, text)) = (shape.two, shape.filter);
         let all = |_: &[String; N]| true;
         let hour = |time: i64, _: &[String; N]| time.div_euclid(HOUR);
         let groups = match phase {
-            Phase::Timeseries => Map::groups(&facts, all, hour),
-            Phase::Filter => Map::groups(&facts, |texts| texts[at] == text, hour),
-            Phase::GroupByOne => Map::groups(&facts, all, |_, texts| &texts[shape.one]),
+            Phase::Timeseries => FactMap::groups(&facts, all, hour),
+            Phase::Filter => FactMap::groups(&facts, |texts| texts[at] == text, hour),
+            Phase::GroupByOne => FactMap::groups(&facts, all, |_, texts| &texts[shape.one]),
             Phase::TopN => {
-                let mut groups = Map::groups(&facts, all, |_, texts| &texts[shape.top]);
+                let mut groups = FactMap::groups(&facts, all, |_, texts| &texts[shape.top]);
                 groups.sort_unstable_by_key(|group| std::cmp::Reverse(group.1));
                 groups.truncate(TOP);
                 groups
             }
-            _ => Map::groups(&facts, all, |_, texts| (&texts[first], &texts[second])),
+            _ => FactMap::groups(&facts, all, |_, texts| (&texts[first], &texts[second])),
         };
         let mut total = Total::NONE;
         for Group(rows, x, y) in groups {

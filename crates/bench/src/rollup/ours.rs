@@ -8,17 +8,16 @@ use sapwood::rollup::{
 };
 use sapwood_disk::FileDisk;
 
-use super::engines::{Facts, Ingest, Load, fold};
-use super::sets::{Granule, Set, TimeForm};
+use super::engines::{Facts, Ingest, Phase, SetLoad, fold};
+use super::sets::{Granule, RowSet, TimeForm};
 use super::stream::{Stream, TOP, Total};
-use super::workload::Phase;
 use crate::Error;
-use crate::folder::Folder;
+use crate::harness::system::Folder;
 
 pub(crate) const OURS: &str = "sapwood-rollup";
 
 /// An index, whose segments go with it.
-pub(crate) struct Ours {
+pub(crate) struct OurRollup {
     rollup: Arc<Rollup>,
     _folder: Option<Folder>,
 }
@@ -28,7 +27,7 @@ struct OurThread<'c> {
     stream: &'c Stream,
 }
 
-fn schema(set: Set) -> Result<Schema, Error> {
+fn schema(set: RowSet) -> Result<Schema, Error> {
     let shape = set.source.shape();
     let mut schema = Schema::new("time").timestamp_format(match shape.time {
         TimeForm::Millis => TimestampFormat::Millis,
@@ -53,25 +52,25 @@ fn schema(set: Set) -> Result<Schema, Error> {
         .query_granularity(granularity))
 }
 
-impl Ours {
-    /// Without facts.
-    pub(crate) fn live(load: &Load<'_>) -> Result<Ours, Error> {
-        Ok(Ours { rollup: Arc::new(Rollup::new(schema(load.set)?)?), _folder: None })
+impl OurRollup {
+    /// An index without facts.
+    pub(crate) fn live(load: &SetLoad) -> Result<OurRollup, Error> {
+        Ok(OurRollup { rollup: Arc::new(Rollup::new(schema(load.set)?)?), _folder: None })
     }
 
-    /// With all rows, in segments of a folder.
-    pub(crate) fn sealed(load: &Load<'_>) -> Result<Ours, Error> {
-        let folder = Folder::new(load.folder, &format!("segments-{}", load.set.name()))?;
+    /// An index with all rows, in segments of a folder.
+    pub(crate) fn sealed(load: &SetLoad) -> Result<OurRollup, Error> {
+        let folder = Folder::new(&load.folder, &format!("segments-{}", load.set.name()))?;
         let disk = Arc::new(FileDisk::open(folder.path())?);
         let rollup = Arc::new(Rollup::on_disk(schema(load.set)?, disk)?);
-        let ours = Ours { rollup, _folder: Some(folder) };
-        fold(&ours, load.stream, Phase::Ingest, 1)?;
+        let ours = OurRollup { rollup, _folder: Some(folder) };
+        fold(&ours, &load.stream, Phase::Ingest, 1)?;
         ours.rollup.seal()?;
         Ok(ours)
     }
 }
 
-impl Facts for Ours {
+impl Facts for OurRollup {
     fn thread<'c>(&'c self, stream: &'c Stream) -> Box<dyn Ingest + 'c> {
         Box::new(OurThread { writer: Writer::new(&self.rollup), stream })
     }
@@ -93,7 +92,7 @@ impl Facts for Ours {
         Some(self.rollup.trim())
     }
 
-    fn ask(&self, load: &Load<'_>, phase: Phase, threads: usize) -> Result<Total, Error> {
+    fn ask(&self, load: &SetLoad, phase: Phase, threads: usize) -> Result<Total, Error> {
         let shape = load.set.source.shape();
         let name = |at: usize| shape.dimensions[at];
         let query = match phase {

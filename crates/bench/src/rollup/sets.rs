@@ -1,7 +1,8 @@
-//! Sets of rows: a synthetic stream, the flights that left New York in 2013, a day of Wikipedia's edits.
+//! Sets of rows: a synthetic stream, the flights that left New York in 2013, a day of Wikipedia's
+//! edits.
 //!
-//! A set says how its rows are rolled up, and which columns are asked for. All have the same five metrics: rows, the
-//! sum and the least of a whole number, the sum and the greatest of a float.
+//! A set says how its rows are rolled up, and which columns are asked for. All have the same five
+//! metrics: rows, the sum and the least of a whole number, the sum and the greatest of a float.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,11 +11,12 @@ use serde_json::Value;
 
 use super::stream::{Row, Stream};
 use crate::Error;
-use crate::random::Random;
+use crate::harness::random::Random;
+use crate::harness::system::FLIGHTS as FLIGHTS_FILE;
 
-/// To what times are truncated.
+/// The granularity that times are truncated to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Granule {
+pub(crate) enum Granule {
     /// To the day: facts are the combinations of dimensions
     All,
     /// To the hour
@@ -47,9 +49,9 @@ impl Granule {
     }
 }
 
-/// Where rows come from.
+/// The source of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Source {
+pub(crate) enum RowSource {
     /// A day of rows with 5 dimensions of 10,000 combinations
     Synthetic,
     /// The 336,776 flights that left New York in 2013, by hour, carrier, origin and destination
@@ -58,48 +60,49 @@ pub enum Source {
     Wikiticker,
 }
 
-impl Source {
-    pub(crate) const ALL: [Source; 3] = [Source::Synthetic, Source::Flights, Source::Wikiticker];
+impl RowSource {
+    pub(crate) const ALL: [RowSource; 3] =
+        [RowSource::Synthetic, RowSource::Flights, RowSource::Wikiticker];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Source::Synthetic => "synthetic",
-            Source::Flights => "flights",
-            Source::Wikiticker => "wikiticker",
+            RowSource::Synthetic => "synthetic",
+            RowSource::Flights => "flights",
+            RowSource::Wikiticker => "wikiticker",
         }
     }
 
-    /// What its rows look like.
-    pub(crate) fn shape(self) -> &'static Shape {
+    /// The form of its rows.
+    pub(crate) fn shape(self) -> &'static RowShape {
         match self {
-            Source::Synthetic => &SYNTHETIC,
-            Source::Flights => &FLIGHTS,
-            Source::Wikiticker => &WIKITICKER,
+            RowSource::Synthetic => &SYNTHETIC,
+            RowSource::Flights => &FLIGHTS,
+            RowSource::Wikiticker => &WIKITICKER,
         }
     }
 
     /// The ways in which its rows are rolled up.
-    pub(crate) fn sets(self, granules: &[Granule]) -> Vec<Set> {
+    pub(crate) fn sets(self, granules: &[Granule]) -> Vec<RowSet> {
         match self {
-            Source::Synthetic => {
-                granules.iter().map(|&granule| Set { source: self, granule }).collect()
+            RowSource::Synthetic => {
+                granules.iter().map(|&granule| RowSet { source: self, granule }).collect()
             }
-            _ => vec![Set { source: self, granule: Granule::Hour }],
+            _ => vec![RowSet { source: self, granule: Granule::Hour }],
         }
     }
 }
 
 /// Rows of a source, rolled up by a granularity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Set {
-    pub(crate) source: Source,
+pub(crate) struct RowSet {
+    pub(crate) source: RowSource,
     pub(crate) granule: Granule,
 }
 
-impl Set {
+impl RowSet {
     pub(crate) fn name(self) -> &'static str {
         match self.source {
-            Source::Synthetic => self.granule.name(),
+            RowSource::Synthetic => self.granule.name(),
             source => source.name(),
         }
     }
@@ -112,7 +115,7 @@ impl Set {
 
 /// The columns of a source.
 #[derive(Debug)]
-pub(crate) struct Shape {
+pub(crate) struct RowShape {
     pub(crate) dimensions: &'static [&'static str],
     /// The whole number.
     pub(crate) x: &'static str,
@@ -131,7 +134,7 @@ pub(crate) struct Shape {
     pub(crate) filter: (usize, &'static str),
 }
 
-/// How JSON lines write times.
+/// The form of times in JSON lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeForm {
     Millis,
@@ -139,7 +142,7 @@ pub(crate) enum TimeForm {
 }
 
 impl TimeForm {
-    /// As Druid calls it.
+    /// The name that Druid has for it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             TimeForm::Millis => "millis",
@@ -159,7 +162,7 @@ impl TimeForm {
     }
 }
 
-static SYNTHETIC: Shape = Shape {
+static SYNTHETIC: RowShape = RowShape {
     dimensions: &["country", "device", "page", "user", "campaign"],
     x: "x",
     y: "y",
@@ -171,7 +174,7 @@ static SYNTHETIC: Shape = Shape {
     filter: (4, "campaign 77"),
 };
 
-static FLIGHTS: Shape = Shape {
+static FLIGHTS: RowShape = RowShape {
     dimensions: &["carrier", "origin", "dest"],
     x: "distance",
     y: "dep_delay",
@@ -183,7 +186,7 @@ static FLIGHTS: Shape = Shape {
     filter: (2, "SFO"),
 };
 
-static WIKITICKER: Shape = Shape {
+static WIKITICKER: RowShape = RowShape {
     dimensions: &["channel", "cityName", "countryName", "isRobot", "namespace"],
     x: "added",
     y: "delta",
@@ -224,15 +227,15 @@ pub(crate) fn synthetic(rows: usize, batch: usize) -> Result<Stream, Error> {
 }
 
 /// The flights in the order of the file, or the first `most` of them.
-pub(crate) fn flights(path: &Path, most: usize, batch: usize) -> Result<Stream, Error> {
+pub(crate) fn flights(most: usize, batch: usize) -> Result<Stream, Error> {
     let explain = |what: String| -> Error {
         format!(
-            "the flights at {} cannot be read: {what}; run from a checkout that has datasets/, or choose other --sets",
-            path.display()
+            "the flights at {FLIGHTS_FILE} cannot be read: {what}; run from a checkout that has \
+             datasets/, or choose other --sets"
         )
         .into()
     };
-    let file = std::fs::File::open(path).map_err(|error| explain(error.to_string()))?;
+    let file = std::fs::File::open(FLIGHTS_FILE).map_err(|error| explain(error.to_string()))?;
     let unpacked = zstd::Decoder::new(file).map_err(|error| explain(error.to_string()))?;
     let mut reader = csv::Reader::from_reader(unpacked);
     let headers = reader.headers().map_err(|error| explain(error.to_string()))?.clone();

@@ -1,4 +1,5 @@
-//! A stream of rows: in batches of rows, of columns, and of JSON lines. And what is right to answer about it.
+//! A stream of rows: in batches of rows, of columns, and of JSON lines. And the right answers about
+//! it.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -12,11 +13,11 @@ use arrow_ipc::writer::FileWriter;
 use sapwood::rollup::{Column, RowBatch};
 use serde_json::Value;
 
-use super::sets::{HOUR, Set, Shape};
-use super::workload::Phase;
+use super::engines::Phase;
+use super::sets::{HOUR, RowSet, RowShape};
 use crate::Error;
 
-/// How many values of a dimension are asked of [`Phase::TopN`].
+/// The values of a dimension are asked of [`Phase::TopN`].
 pub(crate) const TOP: usize = 10;
 
 /// A row, as a program has it.
@@ -30,7 +31,7 @@ pub(crate) struct Row {
 
 impl Row {
     /// A parsed JSON line, if it has a time.
-    pub(crate) fn parse(shape: &Shape, object: &Value) -> Option<Row> {
+    pub(crate) fn parse(shape: &RowShape, object: &Value) -> Option<Row> {
         let text = |name: &&str| match &object[*name] {
             Value::Null => None,
             Value::String(text) => Some(text.clone()),
@@ -47,14 +48,14 @@ impl Row {
 
 /// The rows of a source.
 pub(crate) struct Stream {
-    pub(crate) shape: &'static Shape,
+    pub(crate) shape: &'static RowShape,
     pub(crate) rows: Vec<Vec<Row>>,
     pub(crate) batches: Vec<RowBatch>,
     pub(crate) json: Vec<String>,
     pub(crate) count: usize,
 }
 
-/// What an answer adds up to: the groups, the rows in them, and the sum of the whole number.
+/// The total of an answer: the groups, the rows in them, and the sum of the whole number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Total {
     pub(crate) groups: usize,
@@ -76,7 +77,7 @@ impl std::fmt::Display for Total {
     }
 }
 
-/// What is right to answer about a set.
+/// The right answers about a set.
 pub(crate) struct Expected {
     pub(crate) facts: usize,
     pub(crate) all: Total,
@@ -92,7 +93,7 @@ impl Expected {
 
 impl Stream {
     pub(crate) fn new(
-        shape: &'static Shape,
+        shape: &'static RowShape,
         rows: Vec<Row>,
         batch: usize,
     ) -> Result<Stream, Error> {
@@ -107,13 +108,13 @@ impl Stream {
         })
     }
 
-    /// With other lines for the same rows.
+    /// Replaces the lines of the same rows.
     pub(crate) fn with_json(self, json: Vec<String>) -> Stream {
         Stream { json, ..self }
     }
 
     /// Answers to all questions, from the rows.
-    pub(crate) fn expected(&self, set: Set) -> Expected {
+    pub(crate) fn expected(&self, set: RowSet) -> Expected {
         let rows = || self.rows.iter().flatten();
         let facts: HashSet<(i64, &[Option<String>])> =
             rows().map(|row| (set.bucket(row.time), &row.dimensions[..])).collect();
@@ -187,7 +188,7 @@ fn total<K>(groups: HashMap<K, Total>) -> Total {
     all
 }
 
-fn columns(shape: &Shape, rows: &[Row]) -> Result<RowBatch, Error> {
+fn columns(shape: &RowShape, rows: &[Row]) -> Result<RowBatch, Error> {
     let mut batch =
         RowBatch::new(rows.len()).column("time", Column::longs(rows.iter().map(|row| row.time)))?;
     for (at, &name) in shape.dimensions.iter().enumerate() {
@@ -199,7 +200,7 @@ fn columns(shape: &Shape, rows: &[Row]) -> Result<RowBatch, Error> {
         .column(shape.y, Column::optional_doubles(rows.iter().map(|row| row.y)))?)
 }
 
-fn arrow(shape: &Shape, rows: &[Row]) -> Result<RecordBatch, Error> {
+fn arrow(shape: &RowShape, rows: &[Row]) -> Result<RecordBatch, Error> {
     let mut columns: Vec<(&str, ArrayRef)> = Vec::new();
     columns.push(("time", Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.time)))));
     for (at, &name) in shape.dimensions.iter().enumerate() {
@@ -214,7 +215,7 @@ fn arrow(shape: &Shape, rows: &[Row]) -> Result<RecordBatch, Error> {
     )?)
 }
 
-fn json(shape: &Shape, rows: &[Row]) -> String {
+fn json(shape: &RowShape, rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {
         // Writing to memory does not fail.

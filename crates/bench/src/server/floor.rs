@@ -1,9 +1,10 @@
 //! Bare loops: wait, read, a reply for each request, write.
 //!
-//! They find where a request ends by the bytes that clients of this bench send, and answer `SET` with
+//! They find where a request ends by the bytes that clients of this bench send, and answer `SET`
+//! with
 //! `OK` and everything else with the same 8 bytes. No server over the same calls of the system can be
-//! faster. One loop waits by epoll, as our server does; the other, by io_uring, tells what that choice
-//! costs.
+//! faster. One loop waits by epoll, as our server does; the other, by io_uring, tells what that
+//! choice costs.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -14,26 +15,26 @@ mod epoll;
 mod uring;
 
 /// A loop, on a thread of its own.
-pub(crate) struct Floor {
+pub(crate) struct LoopFloor {
     pub(crate) address: SocketAddr,
     stop: Box<dyn Fn()>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-impl Floor {
+impl LoopFloor {
     /// The loop over epoll.
-    pub(crate) fn epoll() -> io::Result<Floor> {
+    pub(crate) fn epoll() -> io::Result<LoopFloor> {
         epoll::start(listener()?)
     }
 
     /// The loop over io_uring.
     #[cfg(target_os = "linux")]
-    pub(crate) fn uring() -> io::Result<Floor> {
+    pub(crate) fn uring() -> io::Result<LoopFloor> {
         uring::start(listener()?)
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub(crate) fn uring() -> io::Result<Floor> {
+    pub(crate) fn uring() -> io::Result<LoopFloor> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "io_uring is of Linux"))
     }
 }
@@ -42,7 +43,7 @@ fn listener() -> io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
 }
 
-impl Drop for Floor {
+impl Drop for LoopFloor {
     fn drop(&mut self) {
         (self.stop)();
         if let Some(thread) = self.thread.take() {
@@ -106,7 +107,7 @@ mod tests {
     }
 
     /// Sends so many requests in pieces of so many bytes, and reads the replies meanwhile.
-    fn check(floor: &Floor, requests: usize, piece: usize) {
+    fn check(floor: &LoopFloor, requests: usize, piece: usize) {
         let sent = b"*1\r\n$4\r\nPING\r\n".repeat(requests);
         let mut stream = TcpStream::connect(floor.address).expect("it listens");
         let mut reads = stream.try_clone().expect("a second handle");
@@ -123,8 +124,8 @@ mod tests {
     #[test]
     fn both_loops_answer_requests_in_pieces_and_many_at_once() {
         // Where the system has no io_uring, the other is tested alone.
-        let uring = Floor::uring().ok();
-        for floor in [Floor::epoll().expect("epoll")].into_iter().chain(uring) {
+        let uring = LoopFloor::uring().ok();
+        for floor in [LoopFloor::epoll().expect("epoll")].into_iter().chain(uring) {
             for (requests, piece) in [(1, 14), (3, 1), (100, 37), (20_000, 100_000)] {
                 check(&floor, requests, piece);
             }

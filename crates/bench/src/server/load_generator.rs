@@ -8,18 +8,18 @@ use hdrhistogram::Histogram;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
+use super::job::Verb;
 use super::protocol::Protocol;
 use super::wire::digits;
-use super::workload::Command;
 use crate::Error;
-use crate::figures::new_histogram;
-use crate::random::Random;
+use crate::harness::random::Random;
+use crate::harness::sample::new_histogram;
 
 /// A load.
-pub(crate) struct Load {
+pub(crate) struct RequestLoad {
     pub(crate) address: SocketAddr,
     pub(crate) protocol: Protocol,
-    pub(crate) command: Command,
+    pub(crate) command: Verb,
     pub(crate) connections: usize,
     pub(crate) pipeline: usize,
     /// Keys are drawn from as many numbers.
@@ -29,15 +29,15 @@ pub(crate) struct Load {
     pub(crate) time: Duration,
     /// Requests a second of an open loop.
     pub(crate) rate: Option<u32>,
-    /// Whether a value must be that of its key; not so where one answer is given to all.
+    /// True if a value must be that of its key; not so where one answer is given to all.
     pub(crate) is_checked: bool,
 }
 
-/// What a load came to.
+/// The outcome of a load.
 pub(crate) struct Done {
     pub(crate) requests: usize,
     pub(crate) elapsed: Duration,
-    /// Of a batch of requests, from when it was due, in nanoseconds.
+    /// Latencies of a batch of requests, from when it was due, in nanoseconds.
     pub(crate) latencies: Histogram<u64>,
 }
 
@@ -52,7 +52,7 @@ struct Connection {
     is_waiting: bool,
 }
 
-impl Load {
+impl RequestLoad {
     /// Runs it.
     pub(crate) fn run(&self, seed: u64) -> Result<Done, Error> {
         let mut poll = Poll::new()?;
@@ -148,11 +148,11 @@ impl Load {
             key[..8].copy_from_slice(&digits);
             value[..8].copy_from_slice(&digits);
             match self.command {
-                Command::Set => {
+                Verb::Set => {
                     self.protocol.set(key, value, &mut connection.out);
                     self.protocol.was_set(&mut connection.expected);
                 }
-                Command::Get => {
+                Verb::Get => {
                     self.protocol.get(key, &mut connection.out);
                     self.protocol.was_got(key, value, &mut connection.expected);
                 }

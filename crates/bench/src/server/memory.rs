@@ -1,29 +1,23 @@
-//! What entries and idle connections take, by the resident memory of a server's process.
+//! Memory of entries and of idle connections, by the resident memory of a server's process.
 
-use super::processes::start;
+use super::processes::Server;
 use super::wire::{digits, load};
 use crate::Error;
+use crate::harness::report::Report;
+use crate::harness::rounds::Figure;
+use crate::harness::sample::{BYTES_OF_CONNECTION, BYTES_OF_ENTRY};
 
-/// What was measured of a server, in bytes.
-pub(crate) struct Memory {
-    pub(crate) server: &'static str,
-    /// An entry of a key and a value of 8 bytes.
-    pub(crate) entry: f64,
-    /// A connection that waits.
-    pub(crate) connection: f64,
-}
-
-/// Measures servers that begin empty; none for one without a process of its own.
+/// Measures servers that begin empty; those without a process of their own are passed over.
 pub(crate) fn measure(
-    names: &[String],
+    servers: Vec<Server>,
     entries: u32,
     connections: usize,
-) -> Result<Vec<Memory>, Error> {
+    report: &mut Report,
+) -> Result<(), Error> {
     let connections = allowed(connections);
-    let mut measured = Vec::new();
-    let (servers, _) = start(names)?;
     for server in servers.into_iter().filter(|server| !server.is_floor()) {
         let Some(empty) = server.resident_bytes() else { continue };
+        report.progress.set_message(format!("{}: memory", server.name));
         let mut wires = Vec::new();
         for _ in 0..connections {
             let mut wire = server.connect()?;
@@ -40,16 +34,21 @@ pub(crate) fn measure(
             server.protocol().set(&key, &key, out);
         })?;
         let after = server.resident_bytes().unwrap_or(before);
-        measured.push(Memory {
-            server: server.name,
-            entry: after.saturating_sub(before) as f64 / f64::from(entries),
-            connection: connected.saturating_sub(empty) as f64 / connections as f64,
-        });
+        let entry = after.saturating_sub(before) as f64 / f64::from(entries);
+        let connection = connected.saturating_sub(empty) as f64 / connections as f64;
+        let figures = [
+            ("memory", &BYTES_OF_ENTRY, entry),
+            ("idle connections", &BYTES_OF_CONNECTION, connection),
+        ];
+        for (workload, unit, bytes) in figures {
+            report.note(workload, 1, server.name, unit, Figure::new(bytes));
+        }
+        report.bytes_per_entry.insert(server.name.to_owned(), entry);
     }
-    Ok(measured)
+    Ok(())
 }
 
-/// As many connections as the process may have, with some to spare.
+/// Allows the process so many connections, or fewer, with some to spare.
 fn allowed(connections: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     const SPARE: u64 = 100;

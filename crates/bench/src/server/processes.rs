@@ -2,25 +2,22 @@
 
 use std::ffi::OsStr;
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::floor::Floor;
+use super::floor::LoopFloor;
 use super::protocol::Protocol;
 use super::wire::Wire;
 use crate::Error;
-use crate::process;
+use crate::harness::args::Plan;
+use crate::harness::system::resident_bytes_of;
 
 pub(crate) const SAPWOOD: &str = "sapwood";
 pub(crate) const REDIS: &str = "redis";
 pub(crate) const MEMCACHED: &str = "memcached";
 pub(crate) const FLOOR: &str = "floor-epoll";
 pub(crate) const URING_FLOOR: &str = "floor-io_uring";
-/// In the order of the tables.
-pub(crate) const NAMES: [&str; 7] =
-    [SAPWOOD, REDIS, "valkey", "keydb", MEMCACHED, FLOOR, URING_FLOOR];
-
 /// The time in which a server must answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -38,18 +35,20 @@ enum Running {
         _within: within::Within,
     },
     Floor {
-        _floor: Floor,
+        _floor: LoopFloor,
     },
 }
 
-/// Starts those of some names that are installed, or all; others are left out with a sentence, and so
-/// is io_uring where the system has none.
-pub(crate) fn start(names: &[String]) -> Result<(Vec<Server>, Vec<String>), Error> {
+/// Starts the wanted ones that are installed; others are left out with a sentence, and so is
+/// io_uring where the system has none.
+pub(crate) fn start(
+    plan: &Plan,
+    program: Option<&Path>,
+) -> Result<(Vec<Server>, Vec<String>), Error> {
     let mut servers = Vec::new();
     let mut missing = Vec::new();
-    let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
-    for name in NAMES.into_iter().filter(|name| is_wanted(name)) {
-        match start_one(name) {
+    for &name in super::BENCH.engines.iter().filter(|name| plan.takes(name)) {
+        match start_one(name, program) {
             Ok(server) => servers.push(server),
             Err(error) if name == SAPWOOD || name == FLOOR => return Err(error),
             Err(error) => missing.push(format!("{name}: {error}")),
@@ -58,10 +57,10 @@ pub(crate) fn start(names: &[String]) -> Result<(Vec<Server>, Vec<String>), Erro
     Ok((servers, missing))
 }
 
-fn start_one(name: &'static str) -> Result<Server, Error> {
+fn start_one(name: &'static str, program: Option<&Path>) -> Result<Server, Error> {
     let floor = match name {
-        FLOOR => Some(Floor::epoll()?),
-        URING_FLOOR => Some(Floor::uring()?),
+        FLOOR => Some(LoopFloor::epoll()?),
+        URING_FLOOR => Some(LoopFloor::uring()?),
         _ => None,
     };
     if let Some(floor) = floor {
@@ -72,7 +71,7 @@ fn start_one(name: &'static str) -> Result<Server, Error> {
     let port = address.port().to_string();
     let command = match name {
         SAPWOOD => {
-            let Some(program) = process::sapwood() else {
+            let Some(program) = program else {
                 let running = Running::Within { _within: within::Within::start(address)? };
                 return Ok(Server { name, address, running });
             };
@@ -162,7 +161,7 @@ impl Server {
         if self.name == MEMCACHED { Protocol::Memcached } else { Protocol::Redis }
     }
 
-    /// Whether it answers all requests alike.
+    /// True if it answers all requests alike.
     pub(crate) fn is_floor(&self) -> bool {
         matches!(self.running, Running::Floor { .. })
     }
@@ -175,7 +174,7 @@ impl Server {
     /// Resident bytes of its process, if it has one of its own.
     pub(crate) fn resident_bytes(&self) -> Option<u64> {
         let Running::Process(child) = &self.running else { return None };
-        crate::resident::resident_bytes_of(&child.id().to_string())
+        resident_bytes_of(&child.id().to_string())
     }
 }
 

@@ -1,7 +1,5 @@
 //! The protocol of a server: how an entry is written and read, and where a reply ends.
 
-use super::replies;
-use super::wire::request;
 use crate::Error;
 
 /// A protocol.
@@ -9,8 +7,8 @@ use crate::Error;
 pub(crate) enum Protocol {
     /// Redis's, version 2.
     Redis,
-    /// memcached's text protocol, which all of its clients speak. Its meta protocol says the same in
-    /// about as many bytes.
+    /// memcached's text protocol, which all of its clients speak. Its meta protocol says the same
+    /// in about as many bytes.
     Memcached,
 }
 
@@ -70,7 +68,7 @@ impl Protocol {
     /// The bytes of a value in a reply to [`Protocol::get`].
     pub(crate) fn value(self, reply: &[u8]) -> Option<&[u8]> {
         match self {
-            Protocol::Redis => replies::bulk(reply),
+            Protocol::Redis => bulk(reply),
             Protocol::Memcached => {
                 let end = reply.windows(2).position(|pair| pair == b"\r\n")?;
                 reply.strip_suffix(b"\r\nEND\r\n")?.get(end + 2..)
@@ -89,10 +87,56 @@ impl Protocol {
     /// The bytes of the first reply, or `None` if more must come.
     pub(crate) fn first_len(self, bytes: &[u8]) -> Result<Option<usize>, Error> {
         match self {
-            Protocol::Redis => replies::first_len(bytes),
+            Protocol::Redis => redis_first_len(bytes),
             Protocol::Memcached => memcached_first_len(bytes),
         }
     }
+}
+
+/// Appends a request.
+pub(crate) fn request(args: &[&[u8]], out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("*{}\r\n", args.len()).as_bytes());
+    for arg in args {
+        out.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
+        out.extend_from_slice(arg);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// The bytes of the first reply in version 2 of Redis's protocol, or `None` if more must come.
+fn redis_first_len(bytes: &[u8]) -> Result<Option<usize>, Error> {
+    let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
+    let line = &bytes[1..end];
+    let number = || -> Result<i64, Error> { Ok(std::str::from_utf8(line)?.parse()?) };
+    let mut at = end + 2;
+    match bytes[0] {
+        b'+' | b':' => {}
+        b'-' => return Err(format!("the server refused: {}", String::from_utf8_lossy(line)).into()),
+        b'$' => {
+            if let Ok(len) = usize::try_from(number()?) {
+                at += len + 2;
+            }
+        }
+        b'*' => {
+            for _ in 0..number()?.max(0) {
+                match redis_first_len(bytes.get(at..).unwrap_or_default())? {
+                    None => return Ok(None),
+                    Some(len) => at += len,
+                }
+            }
+        }
+        other => return Err(format!("no reply begins with byte {other}").into()),
+    }
+    Ok((at <= bytes.len()).then_some(at))
+}
+
+/// The bytes that a reply holds, if it is a bulk string.
+fn bulk(reply: &[u8]) -> Option<&[u8]> {
+    let end = reply.windows(2).position(|pair| pair == b"\r\n")?;
+    if reply[0] != b'$' || reply[1] == b'-' {
+        return None;
+    }
+    reply.get(end + 2..reply.len() - 2)
 }
 
 fn memcached_first_len(bytes: &[u8]) -> Result<Option<usize>, Error> {
@@ -132,5 +176,17 @@ mod tests {
         }
         assert_eq!(Protocol::Memcached.value(b"END\r\n"), None, "no such key");
         assert!(Protocol::Memcached.first_len(b"SERVER_ERROR no\r\n").is_err());
+    }
+
+    #[test]
+    fn replies_end_where_their_lengths_say() {
+        let whole = b"*3\r\n$3\r\nabc\r\n:1\r\n*1\r\n$-1\r\n+more";
+        assert_eq!(redis_first_len(whole).expect("replies"), Some(whole.len() - 5));
+        for cut in 0..whole.len() - 5 {
+            assert_eq!(redis_first_len(&whole[..cut]).expect("replies"), None, "{cut}");
+        }
+        assert_eq!(bulk(b"$3\r\nabc\r\n"), Some(&b"abc"[..]));
+        assert_eq!(bulk(b"$-1\r\n"), None);
+        assert!(redis_first_len(b"-ERR no\r\n").is_err());
     }
 }

@@ -4,20 +4,20 @@ use std::net::SocketAddr;
 use std::process::{Command as Process, Stdio};
 use std::time::Duration;
 
-use super::workload::Command;
+use super::job::Verb;
 use crate::Error;
-use crate::figures::Percentiles;
+use crate::harness::sample::Percentiles;
 
 const PROGRAM: &str = "redis-benchmark";
 
-/// What a run came to.
-pub(crate) struct Done {
+/// The outcome of a run.
+pub(crate) struct Measured {
     pub(crate) requests: usize,
     pub(crate) elapsed: Duration,
     pub(crate) percentiles: Percentiles,
 }
 
-/// Whether it is installed.
+/// True if it is installed.
 pub(crate) fn is_installed() -> bool {
     Process::new(PROGRAM)
         .arg("--version")
@@ -30,15 +30,15 @@ pub(crate) fn is_installed() -> bool {
 /// Runs so many requests with values of 8 bytes.
 pub(crate) fn run(
     address: SocketAddr,
-    command: Command,
+    command: Verb,
     connections: usize,
     pipeline: usize,
     keys: u32,
     requests: usize,
-) -> Result<Done, Error> {
+) -> Result<Measured, Error> {
     let command = match command {
-        Command::Set => "set",
-        Command::Get => "get",
+        Verb::Set => "set",
+        Verb::Get => "get",
     };
     let numbers: [(&str, usize); 6] = [
         ("-p", usize::from(address.port())),
@@ -61,7 +61,7 @@ pub(crate) fn run(
 }
 
 /// A header, and a line with the rate and latencies in milliseconds.
-fn parse(text: &str, requests: usize) -> Option<Done> {
+fn parse(text: &str, requests: usize) -> Option<Measured> {
     let mut lines = text.lines().skip_while(|line| !line.starts_with("\"test\""));
     let names: Vec<&str> = lines.next()?.split(',').map(|name| name.trim_matches('"')).collect();
     let cells: Vec<&str> = lines.next()?.split(',').map(|cell| cell.trim_matches('"')).collect();
@@ -70,7 +70,7 @@ fn parse(text: &str, requests: usize) -> Option<Done> {
     };
     let nanoseconds = |name: &str| Some((figure(name)? * 1e6) as u64);
     let max = nanoseconds("max_latency_ms")?;
-    Some(Done {
+    Some(Measured {
         requests,
         elapsed: Duration::from_secs_f64(requests as f64 / figure("rps")?),
         percentiles: Percentiles {

@@ -4,21 +4,11 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use super::protocol::Protocol;
+use super::protocol::{Protocol, request};
 use crate::Error;
 
 /// After which a server that does not answer is given up.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Appends a request.
-pub(crate) fn request(args: &[&[u8]], out: &mut Vec<u8>) {
-    out.extend_from_slice(format!("*{}\r\n", args.len()).as_bytes());
-    for arg in args {
-        out.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
-        out.extend_from_slice(arg);
-        out.extend_from_slice(b"\r\n");
-    }
-}
 
 /// The key of an object, and the value that it has: 8 digits.
 pub(crate) fn digits(number: u32) -> [u8; 8] {

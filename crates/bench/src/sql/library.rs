@@ -10,31 +10,31 @@ use sapwood::sql::Outcome;
 use sapwood::{Db, Rows};
 use serde_json::json;
 
-use super::rows::{KEY, Key};
-use super::systems::{Answer, Asked, TABLE, again};
+use super::rows::{KEY, RowKey};
+use super::systems::{Answer, Answered, TABLE, again};
 use crate::Error;
-use crate::process::{Process, number};
+use crate::harness::process::{Process, number};
 
 /// The column that is looked up, and the one that is changed.
 const READ: &str = "distance";
 const CHANGED: &str = "dep_delay";
 
-/// A system that is open. What is asked is asked again until some time has passed.
+/// A system that is open. Each call repeats its work until some time has passed.
 pub(crate) trait Library {
     fn open(&mut self, path: &Path) -> Result<(), Error>;
 
     fn close(&mut self) -> Result<(), Error>;
 
-    fn ask(&mut self, question: &str, least: Duration) -> Result<Asked, Error>;
+    fn ask(&mut self, question: &str, least: Duration) -> Result<Answered, Error>;
 
     /// Looks up rows: how many there are, and the sum of a column.
-    fn get(&mut self, keys: &[Key], least: Duration) -> Result<Asked, Error>;
+    fn get(&mut self, keys: &[RowKey], least: Duration) -> Result<Answered, Error>;
 
     /// Changes a column of rows, to numbers that depend on the turn.
-    fn update(&mut self, keys: &[Key], turn: usize, least: Duration) -> Result<Asked, Error>;
+    fn update(&mut self, keys: &[RowKey], turn: usize, least: Duration) -> Result<Answered, Error>;
 }
 
-/// What a row's column becomes in a turn.
+/// The number that a row's column becomes in a turn.
 fn changed(number: usize, turn: usize) -> i64 {
     ((number + turn) % 100) as i64
 }
@@ -46,15 +46,15 @@ fn found(rows: i64, sum: i64) -> Answer {
 
 /// Ours.
 #[derive(Default)]
-pub(crate) struct InProcess(Option<(Db, Rows)>);
+pub(crate) struct OpenDb(Option<(Db, Rows)>);
 
-impl InProcess {
+impl OpenDb {
     fn opened(&self) -> Result<&(Db, Rows), Error> {
         self.0.as_ref().ok_or_else(|| "it is not open".into())
     }
 
     /// Keys as values of their columns.
-    fn keys<'k>(&self, keys: &'k [Key]) -> Result<Vec<[Value<'k>; KEY.len()]>, Error> {
+    fn keys<'k>(&self, keys: &'k [RowKey]) -> Result<Vec<[Value<'k>; KEY.len()]>, Error> {
         let schema = self.opened()?.1.schema();
         let hour = schema.find(KEY[0]).ok_or("the rows have no hour")?;
         let hour: &Type = &schema.columns()[hour].kind;
@@ -69,7 +69,7 @@ impl InProcess {
     }
 }
 
-impl Library for InProcess {
+impl Library for OpenDb {
     fn open(&mut self, path: &Path) -> Result<(), Error> {
         let db = Db::open(path)?;
         let rows = db.rows(TABLE)?;
@@ -85,7 +85,7 @@ impl Library for InProcess {
         Ok(())
     }
 
-    fn ask(&mut self, question: &str, least: Duration) -> Result<Asked, Error> {
+    fn ask(&mut self, question: &str, least: Duration) -> Result<Answered, Error> {
         let (db, _) = self.opened()?;
         let (times, elapsed, outcome) = again(least, || Ok((1, db.sql(question)?)))?;
         let Outcome::Rows(answer) = outcome else { return Err("it is no question".into()) };
@@ -93,10 +93,10 @@ impl Library for InProcess {
             let named = answer.columns().iter().zip(answer.row(row)?);
             Ok(named.map(|(column, value)| (column.name.clone(), as_json(&value))).collect())
         });
-        Ok(Asked { times, elapsed, answer: rows.collect::<Result<_, Error>>()? })
+        Ok(Answered { times, elapsed, answer: rows.collect::<Result<_, Error>>()? })
     }
 
-    fn get(&mut self, keys: &[Key], least: Duration) -> Result<Asked, Error> {
+    fn get(&mut self, keys: &[RowKey], least: Duration) -> Result<Answered, Error> {
         let keys = self.keys(keys)?;
         let (_, rows) = self.opened()?;
         let column = rows.schema().find(READ).ok_or("the rows have no distance")?;
@@ -114,10 +114,10 @@ impl Library for InProcess {
             Ok((keys.len(), found(count, sum)))
         };
         let (times, elapsed, answer) = again(least, look_up)?;
-        Ok(Asked { times, elapsed, answer })
+        Ok(Answered { times, elapsed, answer })
     }
 
-    fn update(&mut self, keys: &[Key], turn: usize, least: Duration) -> Result<Asked, Error> {
+    fn update(&mut self, keys: &[RowKey], turn: usize, least: Duration) -> Result<Answered, Error> {
         let keys = self.keys(keys)?;
         let (_, rows) = self.opened()?;
         let column = rows.schema().find(CHANGED).ok_or("the rows have no delay")?;
@@ -130,7 +130,7 @@ impl Library for InProcess {
             Ok((keys.len(), Answer::new()))
         };
         let (times, elapsed, answer) = again(least, change)?;
-        Ok(Asked { times, elapsed, answer })
+        Ok(Answered { times, elapsed, answer })
     }
 }
 
@@ -147,17 +147,17 @@ fn as_json(value: &Value<'_>) -> serde_json::Value {
 }
 
 /// A peer, in the program of all of them.
-pub(crate) struct Peer {
+pub(crate) struct PythonLibrary {
     name: &'static str,
     program: Rc<RefCell<Process>>,
-    /// How it is told of a row by its key.
+    /// The condition on a row by its key.
     key: String,
 }
 
-impl Peer {
-    pub(crate) fn new(name: &'static str, program: &Rc<RefCell<Process>>) -> Peer {
+impl PythonLibrary {
+    pub(crate) fn new(name: &'static str, program: &Rc<RefCell<Process>>) -> PythonLibrary {
         let key = KEY.map(|column| format!("{column} = ?")).join(" and ");
-        Peer { name, program: Rc::clone(program), key }
+        PythonLibrary { name, program: Rc::clone(program), key }
     }
 
     fn tell(&self, mut command: serde_json::Value) -> Result<serde_json::Value, Error> {
@@ -171,11 +171,11 @@ fn elapsed(answer: &serde_json::Value) -> Result<Duration, Error> {
 }
 
 /// Keys in the order of their columns; moments as the file has them.
-fn words(keys: &[Key]) -> Vec<(&str, &str, i64)> {
+fn words(keys: &[RowKey]) -> Vec<(&str, &str, i64)> {
     keys.iter().map(|key| (&key.hour[..], &key.carrier[..], key.flight)).collect()
 }
 
-impl Library for Peer {
+impl Library for PythonLibrary {
     fn open(&mut self, path: &Path) -> Result<(), Error> {
         self.tell(json!({ "do": "open", "path": path })).map(drop)
     }
@@ -184,25 +184,25 @@ impl Library for Peer {
         self.tell(json!({ "do": "close" })).map(drop)
     }
 
-    fn ask(&mut self, question: &str, least: Duration) -> Result<Asked, Error> {
+    fn ask(&mut self, question: &str, least: Duration) -> Result<Answered, Error> {
         let least = least.as_nanos() as u64;
         let answer = self.tell(json!({ "do": "ask", "question": question, "least_ns": least }))?;
         let rows = serde_json::from_value(answer["rows"].clone())?;
         let times = number(&answer, "times")? as usize;
-        Ok(Asked { times, elapsed: elapsed(&answer)?, answer: rows })
+        Ok(Answered { times, elapsed: elapsed(&answer)?, answer: rows })
     }
 
-    fn get(&mut self, keys: &[Key], least: Duration) -> Result<Asked, Error> {
+    fn get(&mut self, keys: &[RowKey], least: Duration) -> Result<Answered, Error> {
         let question = format!("select {READ} from {TABLE} where {}", self.key);
         let answer = self.tell(json!({
             "do": "get", "question": question, "keys": words(keys), "least_ns": least.as_nanos() as u64,
         }))?;
         let (rows, sum) = (number(&answer, "rows")?, number(&answer, "sum")?);
         let times = number(&answer, "times")? as usize;
-        Ok(Asked { times, elapsed: elapsed(&answer)?, answer: found(rows, sum) })
+        Ok(Answered { times, elapsed: elapsed(&answer)?, answer: found(rows, sum) })
     }
 
-    fn update(&mut self, keys: &[Key], turn: usize, least: Duration) -> Result<Asked, Error> {
+    fn update(&mut self, keys: &[RowKey], turn: usize, least: Duration) -> Result<Answered, Error> {
         let question = format!("update {TABLE} set {CHANGED} = ? where {}", self.key);
         let keys = words(keys);
         let numbers: Vec<i64> = (0..keys.len()).map(|number| changed(number, turn)).collect();
@@ -211,6 +211,6 @@ impl Library for Peer {
             "least_ns": least.as_nanos() as u64,
         }))?;
         let times = number(&answer, "times")? as usize;
-        Ok(Asked { times, elapsed: elapsed(&answer)?, answer: Answer::new() })
+        Ok(Answered { times, elapsed: elapsed(&answer)?, answer: Answer::new() })
     }
 }

@@ -1,54 +1,55 @@
-//! The rows: the flights as they are, and rows that are made up with the columns of these that questions name.
+//! The rows: the flights as they are, and rows that are made up with the columns of these that
+//! questions name.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use crate::Error;
-use crate::folder::Folder;
-use crate::random::Random;
+use crate::harness::random::Random;
+use crate::harness::system::{FLIGHTS, Folder};
 
-/// Where rows come from.
+/// The source of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Source {
+pub(crate) enum CsvSource {
     /// Departures from New York in 2013: 336,776 rows of 19 columns
     Flights,
     /// Made up: 9 columns
     Generated,
 }
 
-impl Source {
-    pub(crate) const ALL: [Source; 2] = [Source::Flights, Source::Generated];
+impl CsvSource {
+    pub(crate) const ALL: [CsvSource; 2] = [CsvSource::Flights, CsvSource::Generated];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Source::Flights => "flights",
-            Source::Generated => "generated",
+            CsvSource::Flights => "flights",
+            CsvSource::Generated => "generated",
         }
     }
 }
 
 /// The values of a row's key: the hour, the carrier and the number of the flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct RowKey {
     pub(crate) hour: String,
     pub(crate) carrier: String,
     pub(crate) flight: i64,
 }
 
 /// A CSV file of rows.
-pub(crate) struct Rows {
+pub(crate) struct CsvRows {
     pub(crate) path: PathBuf,
     pub(crate) count: usize,
     pub(crate) columns: Vec<String>,
     /// Keys of some rows, drawn at random.
-    pub(crate) keys: Vec<Key>,
+    pub(crate) keys: Vec<RowKey>,
 }
 
 /// Columns of the key, in its order.
 pub(crate) const KEY: [&str; 3] = ["time_hour", "carrier", "flight"];
 
-/// How many keys are drawn: a peer takes milliseconds for one.
+/// Keys that are drawn: a peer takes milliseconds for one.
 const KEYS: usize = 512;
 
 /// The hours of a year, over which rows that are made up are spread in their order.
@@ -58,9 +59,17 @@ const CARRIERS: [&str; 16] = [
 ];
 const ORIGINS: [&str; 3] = ["EWR", "JFK", "LGA"];
 
-impl Rows {
+impl CsvRows {
+    /// Writes the rows of a source, or so many of them.
+    pub(crate) fn new(source: CsvSource, count: usize, folder: &Folder) -> Result<CsvRows, Error> {
+        match source {
+            CsvSource::Flights => CsvRows::flights(Path::new(FLIGHTS), count, folder),
+            CsvSource::Generated => CsvRows::generated(count, folder),
+        }
+    }
+
     /// Unpacks the flights, or so many of them.
-    pub(crate) fn flights(packed: &Path, most: usize, folder: &Folder) -> Result<Rows, Error> {
+    fn flights(packed: &Path, most: usize, folder: &Folder) -> Result<CsvRows, Error> {
         let explain = |error: io::Error| format!("{}: {error}", packed.display());
         let mut text = String::new();
         let mut file = zstd::Decoder::new(File::open(packed).map_err(explain)?)?;
@@ -79,18 +88,18 @@ impl Rows {
         for line in lines.take(most) {
             writeln!(out, "{line}")?;
             let fields: Vec<&str> = line.split(',').collect();
-            drawn.offer(|| Key {
+            drawn.offer(|| RowKey {
                 hour: fields[hour].to_owned(),
                 carrier: fields[carrier].to_owned(),
                 flight: fields[flight].parse().expect("flights have numbers"),
             });
         }
         out.flush()?;
-        Ok(Rows { path, count: drawn.seen, columns, keys: drawn.keys })
+        Ok(CsvRows { path, count: drawn.seen, columns, keys: drawn.keys })
     }
 
     /// Makes rows up: in the order of time, as such files mostly are.
-    pub(crate) fn generated(count: usize, folder: &Folder) -> Result<Rows, Error> {
+    fn generated(count: usize, folder: &Folder) -> Result<CsvRows, Error> {
         let path = folder.path().join("generated.csv");
         let mut out = BufWriter::with_capacity(1 << 20, File::create(&path)?);
         let columns = [
@@ -130,11 +139,11 @@ impl Rows {
                 50 + random.below(900),
                 random.below(100),
             )?;
-            drawn.offer(|| Key { hour: time, carrier: carrier.to_owned(), flight });
+            drawn.offer(|| RowKey { hour: time, carrier: carrier.to_owned(), flight });
         }
         out.flush()?;
         let columns = columns.map(str::to_owned).into();
-        Ok(Rows { path, count, columns, keys: drawn.keys })
+        Ok(CsvRows { path, count, columns, keys: drawn.keys })
     }
 }
 
@@ -145,9 +154,10 @@ fn moment(hour: u64) -> String {
     format!("{date}T{:02}:00:00Z", hour % 24)
 }
 
-/// Keys drawn from a stream whose length is not known, each with the same chance (Vitter's algorithm R, 1985).
+/// Keys drawn from a stream whose length is not known, each with the same chance (Vitter's
+/// algorithm R, 1985).
 struct Drawn {
-    keys: Vec<Key>,
+    keys: Vec<RowKey>,
     seen: usize,
     random: Random,
 }
@@ -159,7 +169,7 @@ impl Default for Drawn {
 }
 
 impl Drawn {
-    fn offer(&mut self, key: impl FnOnce() -> Key) {
+    fn offer(&mut self, key: impl FnOnce() -> RowKey) {
         self.seen += 1;
         if self.keys.len() < KEYS {
             self.keys.push(key());

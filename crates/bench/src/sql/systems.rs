@@ -1,4 +1,5 @@
-//! What is measured: a system answers in a process of its own, in a program that has it open, or in both.
+//! The systems that are measured: one answers in a process of its own, in a program that has it
+//! open, or in both.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -7,22 +8,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::library::Library;
-use super::rows::{KEY, Key, Rows};
-use super::workload::{Phase, Place, Workload, question};
+use super::rows::{CsvRows, KEY, RowKey};
+use super::{DUCKDB, POLARS, RowPlace, SAPWOOD, SQLITE, SqlJob};
 use crate::Error;
-use crate::folder::Folder;
-
-/// Over files.
-pub(crate) const SAPWOOD: &str = "sapwood";
-pub(crate) const ORDERED: &str = "sapwood-ordered";
-pub(crate) const HASH: &str = "sapwood-hash";
-pub(crate) const DUCKDB: &str = "duckdb";
-pub(crate) const SQLITE: &str = "sqlite";
-/// Over files, in a program.
-pub(crate) const POLARS: &str = "polars";
-
-pub(crate) const OURS: [&str; 3] = [SAPWOOD, ORDERED, HASH];
-pub(crate) const PEERS: [&str; 3] = [DUCKDB, SQLITE, POLARS];
+use crate::harness::rounds::{Engine, Figure, Outcome};
+use crate::harness::sample::BYTES;
+use crate::harness::system::Folder;
 
 /// The table, wherever rows are stored.
 pub(crate) const TABLE: &str = "rows";
@@ -34,8 +25,8 @@ const TEXTS: [&str; 5] = ["time_hour", "carrier", "tailnum", "origin", "dest"];
 pub(crate) type Answer = Vec<Map<String, Value>>;
 
 /// A question that was asked several times.
-pub(crate) struct Asked {
-    /// Of rows that were looked up or changed: of these.
+pub(crate) struct Answered {
+    /// The repetitions; of rows that were looked up or changed, their number.
     pub(crate) times: usize,
     pub(crate) elapsed: Duration,
     pub(crate) answer: Answer,
@@ -43,7 +34,7 @@ pub(crate) struct Asked {
 
 /// A program, by the commands that it takes.
 pub(crate) enum Program {
-    /// With the engine of its tables.
+    /// The program `sapwood`, with the engine of its tables.
     Sapwood(PathBuf, Option<&'static str>),
     Duckdb(PathBuf),
     Sqlite,
@@ -54,7 +45,7 @@ pub(crate) struct System {
     pub(crate) name: &'static str,
     pub(crate) program: Option<Program>,
     pub(crate) library: Option<Box<dyn Library>>,
-    /// Where it stores the rows, once they are loaded.
+    /// The folder of the rows, once they are loaded.
     stored: Option<Folder>,
 }
 
@@ -67,18 +58,21 @@ impl System {
         System { name, program, library, stored: None }
     }
 
-    pub(crate) fn runs(&self, workload: Workload) -> bool {
-        match workload {
-            // SQLite has no median.
-            Workload { phase: Phase::Median, .. } if self.name == SQLITE => false,
-            Workload { place: Place::File, .. } => [SAPWOOD, DUCKDB, POLARS].contains(&self.name),
-            Workload { place: Place::Stored, .. } => self.program.is_some() && self.name != SAPWOOD,
-            Workload { place: Place::Library, .. } => self.library.is_some() && self.name != POLARS,
+    /// Loads the rows where the system stores them.
+    pub(crate) fn load_untimed(&mut self, rows: &CsvRows, folder: &Folder) -> Result<(), Error> {
+        match self.stores() {
+            true => self.load(rows, folder).map(drop),
+            false => Ok(()),
         }
     }
 
-    /// Makes a table of the rows, instead of one that was made before: how long it took, and its bytes on disk.
-    pub(crate) fn load(&mut self, rows: &Rows, parent: &Folder) -> Result<(Duration, u64), Error> {
+    fn stores(&self) -> bool {
+        self.program.is_some() && self.name != SAPWOOD
+    }
+
+    /// Makes a table of the rows, instead of one that was made before: how long it took, and its
+    /// bytes on disk.
+    fn load(&mut self, rows: &CsvRows, parent: &Folder) -> Result<(Duration, u64), Error> {
         let program = self.program.as_ref().ok_or("it stores nothing")?;
         self.stored = None;
         let folder = Folder::new(parent.path(), self.name)?;
@@ -106,53 +100,118 @@ impl System {
         }
     }
 
-    /// Asks until some time has passed, once at least; `turn` says for which of the keys.
-    pub(crate) fn ask(
-        &mut self,
-        workload: Workload,
-        rows: &Rows,
-        turn: usize,
-        least: Duration,
-    ) -> Result<Asked, Error> {
-        let Workload { phase, place } = workload;
+    /// Asks until some time has passed, once at least; the turn says for which of the keys.
+    fn ask(&mut self, job: &SqlJob<'_>) -> Result<Answered, Error> {
+        let &SqlJob { name, place, rows, turn, least, .. } = job;
         match (place, &mut self.library, &self.program) {
-            (Place::File, Some(library), None) => {
-                let question = question(phase, "rows", as_text).ok_or("files have no keys")?;
+            (RowPlace::File, Some(library), None) => {
+                let question = question(name, "rows", as_text).ok_or("files have no keys")?;
                 library.open(&rows.path)?;
                 library.ask(&question, least)
             }
-            (Place::Library, Some(library), _) => {
-                match question(phase, TABLE, literal_of(self.name)) {
+            (RowPlace::Library, Some(library), _) => {
+                match question(name, TABLE, literal_of(self.name)) {
                     Some(question) => library.ask(&question, least),
-                    None if phase == Phase::Update => library.update(&rows.keys, turn, least),
+                    None if name == "update" => library.update(&rows.keys, turn, least),
                     None => library.get(&rows.keys, least),
                 }
             }
             (_, _, Some(program)) => {
                 let moment = literal_of(self.name);
                 let table = match place {
-                    Place::File => program.file(rows),
+                    RowPlace::File => program.file(rows),
                     _ => TABLE.to_owned(),
                 };
                 let key = &rows.keys[turn % rows.keys.len()];
-                let question = question(phase, &table, moment)
-                    .unwrap_or_else(|| by_key(phase, key, turn, moment));
-                let folder = self.stored.as_ref().filter(|_| place == Place::Stored);
+                let question = question(name, &table, moment)
+                    .unwrap_or_else(|| by_key(name, key, turn, moment));
+                let folder = self.stored.as_ref().filter(|_| place == RowPlace::Stored);
                 let answer = || Ok((1, run(&mut program.ask(&question, folder))?));
                 let (times, elapsed, printed) = again(least, answer)?;
-                let answer = match phase {
-                    Phase::Update => Answer::new(),
+                let answer = match name {
+                    "update" => Answer::new(),
                     _ => parsed(&printed)?,
                 };
-                Ok(Asked { times, elapsed, answer })
+                Ok(Answered { times, elapsed, answer })
             }
             (_, _, None) => Err("it has no program".into()),
         }
     }
 }
 
-/// Does work until some time has passed, once at least; the work says how often that counts. How often in all, how long it
-/// took, and the last answer.
+impl<'r> Engine<SqlJob<'r>> for System {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn runs(&self, job: &SqlJob<'r>) -> bool {
+        match job.place {
+            // SQLite has no median.
+            _ if job.name == "median" && self.name == SQLITE => false,
+            RowPlace::File => [SAPWOOD, DUCKDB, POLARS].contains(&self.name),
+            RowPlace::Stored => self.stores(),
+            RowPlace::Library => self.library.is_some() && self.name != POLARS,
+        }
+    }
+
+    /// Compares the answer with the first one of the round.
+    fn run(&mut self, job: &SqlJob<'r>) -> Result<Outcome, Error> {
+        if job.name == "load" {
+            let (elapsed, bytes) = self.load(job.rows, job.folder)?;
+            let bytes = Figure::new(bytes as f64).unit(&BYTES).on(1);
+            let figures = vec![Figure::rate(job.rows.count, elapsed), bytes];
+            return Ok(Outcome { figures, ..Outcome::default() });
+        }
+        let Answered { times, elapsed, answer } = self.ask(job)?;
+        let mut first = job.first.borrow_mut();
+        let (name, expected) = first.get_or_insert_with(|| (self.name, answer.clone()));
+        if !agree(expected, &answer) {
+            let (expected, found) = (shown(expected), shown(&answer));
+            return Err(format!("{name} answered {expected}, and it {found}").into());
+        }
+        Ok(Outcome { figures: vec![Figure::rate(times, elapsed)], ..Outcome::default() })
+    }
+}
+
+/// The first rows of an answer.
+fn shown(answer: &Answer) -> String {
+    let first = answer.iter().take(3).map(|row| Value::Object(row.clone()).to_string());
+    format!("{} rows, {}", answer.len(), first.collect::<Vec<_>>().join(" "))
+}
+
+/// The first day of the week that is asked about, and the first one behind it.
+const WEEK: (&str, &str) = ("2013-07-01", "2013-07-08");
+
+/// A question of `rows`; none for a statement by key. All systems understand it, with moments as
+/// they write them.
+fn question(name: &str, rows: &str, moment: fn(&str) -> String) -> Option<String> {
+    let (from, to) = (moment(WEEK.0), moment(WEEK.1));
+    Some(match name {
+        // Count and mean by carrier.
+        "by-carrier" => format!(
+            "select carrier, count(*) as flights, avg(dep_delay) as late from {rows} \
+             group by carrier order by carrier"
+        ),
+        // Median, and the number of different destinations, under a filter.
+        "median" => format!(
+            "select origin, carrier, median(arr_delay) as late, count(distinct dest) as dests \
+             from {rows} where distance > 500 group by origin, carrier order by origin, carrier"
+        ),
+        // The ten latest of a week.
+        "top" => format!(
+            "select carrier, flight, dep_delay from {rows} \
+             where time_hour >= {from} and time_hour < {to} and dep_delay is not null \
+             order by dep_delay desc, carrier, flight limit 10"
+        ),
+        "sum" => format!(
+            "select count(*) as flights, sum(dep_delay) as late, sum(distance) as miles from {rows}"
+        ),
+        _ => return None,
+    })
+}
+
+/// Does work until some time has passed, once at least; the work says how often that counts.
+/// Answers the count, the time, and the last answer.
 pub(crate) fn again<T>(
     least: Duration,
     mut work: impl FnMut() -> Result<(usize, T), Error>,
@@ -168,7 +227,7 @@ pub(crate) fn again<T>(
     }
 }
 
-/// How a system writes a moment: as text, where it keeps it so.
+/// The form in which a system writes a moment: as text, where it keeps it so.
 fn literal_of(name: &str) -> fn(&str) -> String {
     match name {
         SQLITE | POLARS => as_text,
@@ -183,19 +242,19 @@ fn as_text(day: &str) -> String {
     }
 }
 
-/// What is asked of one row. A change gives it a delay that tells the turn.
-fn by_key(phase: Phase, key: &Key, turn: usize, moment: fn(&str) -> String) -> String {
-    let Key { hour, carrier, flight } = key;
+/// A statement on one row. A change gives it a delay that tells the turn.
+fn by_key(name: &str, key: &RowKey, turn: usize, moment: fn(&str) -> String) -> String {
+    let RowKey { hour, carrier, flight } = key;
     let hour = moment(hour);
     let row = format!("time_hour = {hour} and carrier = '{carrier}' and flight = {flight}");
-    match phase {
-        Phase::Update => format!("update {TABLE} set dep_delay = {} where {row}", turn % 100),
+    match name {
+        "update" => format!("update {TABLE} set dep_delay = {} where {row}", turn % 100),
         _ => format!("select carrier, flight, dest, distance, dep_delay from {TABLE} where {row}"),
     }
 }
 
 impl Program {
-    fn load(&self, rows: &Rows, folder: &Folder) -> Command {
+    fn load(&self, rows: &CsvRows, folder: &Folder) -> Command {
         let database = self.database(folder);
         match self {
             Program::Sapwood(program, engine) => {
@@ -239,7 +298,7 @@ impl Program {
         }
     }
 
-    /// What it opens.
+    /// The directory or file that it opens.
     fn database(&self, folder: &Folder) -> PathBuf {
         match self {
             Program::Sapwood(..) => folder.path().join("db"),
@@ -249,7 +308,7 @@ impl Program {
     }
 
     /// The rows of the file, as a statement names them.
-    fn file(&self, rows: &Rows) -> String {
+    fn file(&self, rows: &CsvRows) -> String {
         let path = rows.path.display();
         match self {
             Program::Duckdb(_) => format!(
@@ -284,7 +343,7 @@ impl Program {
     }
 }
 
-/// Runs a program to its end: what it printed.
+/// Runs a program to its end; answers its output.
 fn run(command: &mut Command) -> Result<Vec<u8>, Error> {
     let name = command.get_program().to_string_lossy().into_owned();
     let ran = command.stdin(Stdio::null()).output();
@@ -310,8 +369,9 @@ fn parsed(printed: &[u8]) -> Result<Answer, Error> {
     }
 }
 
-/// Whether two answers are the same: floats to nine digits. DuckDB writes numbers of 128 bits as text.
-pub(crate) fn agree(one: &Answer, other: &Answer) -> bool {
+/// True if two answers are the same: floats to nine digits. DuckDB writes numbers of 128 bits as
+/// text.
+fn agree(one: &Answer, other: &Answer) -> bool {
     let number = |value: &Value| match value {
         Value::String(text) => text.parse().ok(),
         value => value.as_f64(),

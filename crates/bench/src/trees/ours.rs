@@ -7,25 +7,24 @@ use std::time::Instant;
 use sapwood_disk::FileDisk;
 use sapwood_ptree::{Direction, Durability, Pool, PoolOptions, Tree, TreeKind, TreeLayout};
 
-use super::store::{Engine, Entry, Key, Level, Place, Recovery, TreeStore, Value, Writers};
+use super::store::{
+    CommitLevel, Recovery, TreeEngine, TreeEntry, TreeKey, TreePlace, TreeStore, TreeValue, Writers,
+};
+use super::{BTREE, CRIT_BIT, RED_BLACK};
 use crate::Error;
 
-pub(crate) const BTREE: &str = "sapwood-btree";
-pub(crate) const CRIT_BIT: &str = "sapwood-crit-bit";
-pub(crate) const RED_BLACK: &str = "sapwood-red-black";
-
-pub(crate) const ENGINES: [Engine; 3] = [
-    Engine {
+pub(crate) const ENGINES: [TreeEngine; 3] = [
+    TreeEngine {
         name: BTREE,
         open: |place| open(place, TreeKind::BTree),
         recover: Some(|place, entries| recover(place, entries, TreeKind::BTree)),
     },
-    Engine {
+    TreeEngine {
         name: CRIT_BIT,
         open: |place| open(place, TreeKind::CritBit),
         recover: Some(|place, entries| recover(place, entries, TreeKind::CritBit)),
     },
-    Engine {
+    TreeEngine {
         name: RED_BLACK,
         open: |place| open(place, TreeKind::RedBlack),
         recover: Some(|place, entries| recover(place, entries, TreeKind::RedBlack)),
@@ -34,26 +33,26 @@ pub(crate) const ENGINES: [Engine; 3] = [
 
 const NAME: &str = "bench";
 
-struct Ours {
+struct OurTree {
     pool: Pool,
     tree: Tree,
 }
 
-fn open(place: &Place, kind: TreeKind) -> Result<Box<dyn TreeStore>, Error> {
-    Ok(Box::new(Ours::create(place, kind, options(place))?))
+fn open(place: &TreePlace, kind: TreeKind) -> Result<Box<dyn TreeStore>, Error> {
+    Ok(Box::new(OurTree::create(place, kind, options(place))?))
 }
 
-fn options(place: &Place) -> PoolOptions {
+fn options(place: &TreePlace) -> PoolOptions {
     PoolOptions::default().durability(match place.level {
-        Level::Buffered => Durability::Buffered,
-        Level::Sync => Durability::Sync,
+        CommitLevel::Buffered => Durability::Buffered,
+        CommitLevel::Sync => Durability::Sync,
     })
 }
 
-fn recover(place: &Place, entries: &[Entry], kind: TreeKind) -> Result<Recovery, Error> {
+fn recover(place: &TreePlace, entries: &[TreeEntry], kind: TreeKind) -> Result<Recovery, Error> {
     // No checkpoint: the log has all that was ever done.
     let options = || options(place).checkpoint_bytes(u64::MAX);
-    let ours = Ours::create(place, kind, options())?;
+    let ours = OurTree::create(place, kind, options())?;
     let begin = ours.position()?;
     for entry in entries {
         Writers::insert(&ours, entry)?;
@@ -67,11 +66,11 @@ fn recover(place: &Place, entries: &[Entry], kind: TreeKind) -> Result<Recovery,
     Ok(Recovery { log_bytes, elapsed: begin.elapsed(), entries })
 }
 
-impl Ours {
-    fn create(place: &Place, kind: TreeKind, options: PoolOptions) -> Result<Ours, Error> {
+impl OurTree {
+    fn create(place: &TreePlace, kind: TreeKind, options: PoolOptions) -> Result<OurTree, Error> {
         let pool = Pool::create(Arc::new(FileDisk::open(&place.dir)?), options)?;
         let tree = pool.create_tree(NAME, kind, TreeLayout::Fixed)?;
-        Ok(Ours { pool, tree })
+        Ok(OurTree { pool, tree })
     }
 
     /// The log's end, as a commit without changes tells it.
@@ -80,20 +79,20 @@ impl Ours {
     }
 }
 
-fn value_of(bytes: Vec<u8>) -> Result<Value, Error> {
+fn value_of(bytes: Vec<u8>) -> Result<TreeValue, Error> {
     bytes.try_into().map_err(|_| "a value is not of 8 bytes".into())
 }
 
-impl TreeStore for Ours {
-    fn insert(&mut self, entry: &Entry) -> Result<(), Error> {
+impl TreeStore for OurTree {
+    fn insert(&mut self, entry: &TreeEntry) -> Result<(), Error> {
         Writers::insert(self, entry)
     }
 
-    fn remove(&mut self, key: &Key) -> Result<Option<Value>, Error> {
+    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>, Error> {
         self.tree.remove(key)?.map(value_of).transpose()
     }
 
-    fn insert_all(&mut self, entries: &[Entry]) -> Result<(), Error> {
+    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result<(), Error> {
         let transaction = self.pool.begin()?;
         for (key, value) in entries {
             transaction.put(&self.tree, key, value)?;
@@ -104,7 +103,7 @@ impl TreeStore for Ours {
 
     fn remove_all(
         &mut self,
-        entries: &[Entry],
+        entries: &[TreeEntry],
         removed: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Error> {
         let transaction = self.pool.begin()?;
@@ -117,7 +116,7 @@ impl TreeStore for Ours {
         Ok(())
     }
 
-    fn get_all(&self, entries: &[Entry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         for (key, _) in entries {
             self.tree.get_with(key, &mut *read)?;
         }
@@ -145,8 +144,8 @@ impl TreeStore for Ours {
     }
 }
 
-impl Writers for Ours {
-    fn insert(&self, (key, value): &Entry) -> Result<(), Error> {
+impl Writers for OurTree {
+    fn insert(&self, (key, value): &TreeEntry) -> Result<(), Error> {
         self.tree.put(key, value)?;
         Ok(())
     }

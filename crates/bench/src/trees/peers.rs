@@ -5,44 +5,44 @@ use std::collections::BTreeMap;
 
 use redb::{Builder, Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
 
-use super::store::{Engine, Entry, Key, Level, Place, TreeStore, Value, Writers};
+use super::store::{
+    CommitLevel, TreeEngine, TreeEntry, TreeKey, TreePlace, TreeStore, TreeValue, Writers,
+};
 use crate::Error;
 
-pub(crate) const REDB: &str = "redb";
-
-pub(crate) const ENGINES: [Engine; 2] = [
-    Engine { name: "std-btreemap", open: |_| Ok(Box::new(Map::default())), recover: None },
-    Engine { name: REDB, open: open_redb, recover: None },
+pub(crate) const ENGINES: [TreeEngine; 2] = [
+    TreeEngine { name: "std-btreemap", open: |_| Ok(Box::new(StdMap::default())), recover: None },
+    TreeEngine { name: "redb", open: open_redb, recover: None },
 ];
 
 /// A map that nothing outlives and that has no transactions: what the keys cost by themselves.
 #[derive(Default)]
-struct Map(BTreeMap<Key, Value>);
+struct StdMap(BTreeMap<TreeKey, TreeValue>);
 
-impl TreeStore for Map {
-    fn insert(&mut self, (key, value): &Entry) -> Result<(), Error> {
+impl TreeStore for StdMap {
+    fn insert(&mut self, (key, value): &TreeEntry) -> Result<(), Error> {
         self.0.insert(*key, *value);
         Ok(())
     }
 
-    fn remove(&mut self, key: &Key) -> Result<Option<Value>, Error> {
+    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>, Error> {
         Ok(self.0.remove(key))
     }
 
-    fn insert_all(&mut self, entries: &[Entry]) -> Result<(), Error> {
+    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result<(), Error> {
         entries.iter().try_for_each(|entry| self.insert(entry))
     }
 
     fn remove_all(
         &mut self,
-        entries: &[Entry],
+        entries: &[TreeEntry],
         removed: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Error> {
         entries.iter().filter_map(|(key, _)| self.0.remove(key)).for_each(|value| removed(&value));
         Ok(())
     }
 
-    fn get_all(&self, entries: &[Entry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         entries.iter().filter_map(|(key, _)| self.0.get(key)).for_each(|value| read(value));
         Ok(())
     }
@@ -63,30 +63,30 @@ const TABLE: TableDefinition<'static, &[u8; 8], &[u8; 8]> = TableDefinition::new
 /// A cache that all entries fit into.
 const CACHE_BYTES: usize = 1 << 30;
 
-type Table<'t> = redb::Table<'t, &'static [u8; 8], &'static [u8; 8]>;
+type RedbTable<'t> = redb::Table<'t, &'static [u8; 8], &'static [u8; 8]>;
 
-struct Redb {
+struct RedbTree {
     db: Database,
     durability: Durability,
 }
 
-fn open_redb(place: &Place) -> Result<Box<dyn TreeStore>, Error> {
+fn open_redb(place: &TreePlace) -> Result<Box<dyn TreeStore>, Error> {
     let mut builder = Builder::new();
     builder.set_cache_size(CACHE_BYTES);
     let db = builder.create(place.dir.join("redb"))?;
     let durability = match place.level {
-        Level::Buffered => Durability::None,
-        Level::Sync => Durability::Immediate,
+        CommitLevel::Buffered => Durability::None,
+        CommitLevel::Sync => Durability::Immediate,
     };
-    let store = Redb { db, durability };
+    let store = RedbTree { db, durability };
     store.write(|_| Ok(()))?;
     Ok(Box::new(store))
 }
 
-impl Redb {
+impl RedbTree {
     fn write<R>(
         &self,
-        change: impl FnOnce(&mut Table<'_>) -> Result<R, redb::StorageError>,
+        change: impl FnOnce(&mut RedbTable<'_>) -> Result<R, redb::StorageError>,
     ) -> Result<R, Error> {
         let mut transaction = self.db.begin_write()?;
         transaction.set_durability(self.durability)?;
@@ -96,16 +96,16 @@ impl Redb {
     }
 }
 
-impl TreeStore for Redb {
-    fn insert(&mut self, entry: &Entry) -> Result<(), Error> {
+impl TreeStore for RedbTree {
+    fn insert(&mut self, entry: &TreeEntry) -> Result<(), Error> {
         Writers::insert(self, entry)
     }
 
-    fn remove(&mut self, key: &Key) -> Result<Option<Value>, Error> {
+    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>, Error> {
         self.write(|table| Ok(table.remove(key)?.map(|value| *value.value())))
     }
 
-    fn insert_all(&mut self, entries: &[Entry]) -> Result<(), Error> {
+    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result<(), Error> {
         self.write(|table| {
             entries.iter().try_for_each(|(key, value)| table.insert(key, value).map(|_| ()))
         })
@@ -113,7 +113,7 @@ impl TreeStore for Redb {
 
     fn remove_all(
         &mut self,
-        entries: &[Entry],
+        entries: &[TreeEntry],
         removed: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Error> {
         self.write(|table| {
@@ -126,7 +126,7 @@ impl TreeStore for Redb {
         })
     }
 
-    fn get_all(&self, entries: &[Entry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         let transaction = self.db.begin_read()?;
         let table = transaction.open_table(TABLE)?;
         for (key, _) in entries {
@@ -158,8 +158,8 @@ impl TreeStore for Redb {
     }
 }
 
-impl Writers for Redb {
-    fn insert(&self, (key, value): &Entry) -> Result<(), Error> {
+impl Writers for RedbTree {
+    fn insert(&self, (key, value): &TreeEntry) -> Result<(), Error> {
         self.write(|table| table.insert(key, value).map(|_| ()))
     }
 }

@@ -4,27 +4,26 @@
 //! Commits outlive the process by flushes of cache lines, and power loss by msync: the library's
 //! two modes, forced here, since it would choose by the kind of memory.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::Phase;
-use super::store::{Engine, Entry, Key, Level, Limit, Place, TreeStore, Value, Writers};
+use super::store::{
+    CommitLevel, Limit, TreeEngine, TreeEntry, TreeKey, TreePhase, TreePlace, TreeStore, TreeValue,
+    Writers,
+};
 use crate::Error;
+use crate::harness::process::{self, Process};
 
-pub(crate) const BTREE: &str = "pmdk-btree";
-pub(crate) const CRIT_BIT: &str = "pmdk-crit-bit";
-pub(crate) const RED_BLACK: &str = "pmdk-red-black";
-
-pub(crate) const ENGINES: [Engine; 3] = [
-    Engine { name: BTREE, open: |place| open(place, "btree"), recover: None },
-    Engine { name: CRIT_BIT, open: |place| open(place, "ctree"), recover: None },
-    Engine { name: RED_BLACK, open: |place| open(place, "rbtree"), recover: None },
+pub(crate) const ENGINES: [TreeEngine; 3] = [
+    TreeEngine { name: "pmdk-btree", open: |place| open(place, "btree"), recover: None },
+    TreeEngine { name: "pmdk-crit-bit", open: |place| open(place, "ctree"), recover: None },
+    TreeEngine { name: "pmdk-red-black", open: |place| open(place, "rbtree"), recover: None },
 ];
 
-/// What `make` needs, as a shell takes it.
+/// The packages that `make` needs, as a shell takes them.
 const INSTALL: &str = "apt install libpmemobj-dev pkg-config make gcc";
 /// The program, in its folder.
 const PROGRAM: &str = "target/pmdk-trees";
@@ -37,13 +36,13 @@ const ROOM_BYTES: usize = 1000;
 
 /// A commit syncs the disk a dozen times.
 const SYNCS: Limit = Limit { most: 100, why: "each commit calls msync many times" };
-/// Of a B-tree or a red-black tree.
+/// The limit of a B-tree or a red-black tree.
 const REMOVES: Limit =
     Limit { most: 10_000, why: "in one transaction they take time in the square of their number" };
 
 /// The folder of the program.
 pub(crate) fn folder() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench-vs/pmdk"))
+    process::folder("pmdk")
 }
 
 /// Builds the program.
@@ -65,7 +64,7 @@ pub(crate) fn build(make: &str, folder: &Path) -> Result<(), Error> {
 }
 
 /// Adds its engines where the program was built; else answers why they are left out.
-pub(crate) fn join(engines: &mut Vec<Engine>, built: Result<(), Error>) -> Option<String> {
+pub(crate) fn join(engines: &mut Vec<TreeEngine>, built: Result<(), Error>) -> Option<String> {
     match built {
         Ok(()) => {
             engines.extend(ENGINES);
@@ -75,7 +74,7 @@ pub(crate) fn join(engines: &mut Vec<Engine>, built: Result<(), Error>) -> Optio
     }
 }
 
-fn open(place: &Place, tree: &str) -> Result<Box<dyn TreeStore>, Error> {
+fn open(place: &TreePlace, tree: &str) -> Result<Box<dyn TreeStore>, Error> {
     let pool = place.dir.join("pool");
     let bytes = POOL_BYTES + place.keys * ROOM_BYTES;
     let mut command = Command::new(folder().join(PROGRAM));
@@ -83,28 +82,28 @@ fn open(place: &Place, tree: &str) -> Result<Box<dyn TreeStore>, Error> {
     command.env(
         "PMEM_IS_PMEM_FORCE",
         match place.level {
-            Level::Buffered => "1",
-            Level::Sync => "0",
+            CommitLevel::Buffered => "1",
+            CommitLevel::Sync => "0",
         },
     );
     // A crit-bit tree's removes stay linear.
     let removes = (tree != "ctree").then_some(REMOVES);
-    Ok(Box::new(Pmdk { driver: Mutex::new(Driver::start(command)?), removes }))
+    Ok(Box::new(PmdkTree { driver: Mutex::new(Driver::start(command)?), removes }))
 }
 
 /// A tree, whose writers take turns: the trees have no locks.
-struct Pmdk {
+struct PmdkTree {
     driver: Mutex<Driver>,
     /// The limit of removes in one transaction.
     removes: Option<Limit>,
 }
 
-impl Pmdk {
+impl PmdkTree {
     fn driver(&self) -> MutexGuard<'_, Driver> {
         self.driver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask(&self, verb: &str, entries: &[Entry]) -> Result<Vec<Entry>, Error> {
+    fn ask(&self, verb: &str, entries: &[TreeEntry]) -> Result<Vec<TreeEntry>, Error> {
         self.driver().ask(verb, entries)
     }
 
@@ -112,7 +111,7 @@ impl Pmdk {
     fn tell(
         &self,
         verb: &str,
-        entries: &[Entry],
+        entries: &[TreeEntry],
         read: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Error> {
         self.ask(verb, entries)?.iter().for_each(|(_, value)| read(value));
@@ -121,43 +120,43 @@ impl Pmdk {
 }
 
 /// A value that a remove or a look-up does not need.
-const NO_VALUE: Value = [0; 8];
+const NO_VALUE: TreeValue = [0; 8];
 
-impl TreeStore for Pmdk {
-    fn insert(&mut self, entry: &Entry) -> Result<(), Error> {
+impl TreeStore for PmdkTree {
+    fn insert(&mut self, entry: &TreeEntry) -> Result<(), Error> {
         Writers::insert(self, entry)
     }
 
-    fn remove(&mut self, key: &Key) -> Result<Option<Value>, Error> {
+    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>, Error> {
         let removed = self.ask("remove-each", &[(*key, NO_VALUE)])?;
         Ok(removed.first().map(|&(_, value)| value))
     }
 
-    fn insert_each(&mut self, entries: &[Entry]) -> Result<(), Error> {
+    fn insert_each(&mut self, entries: &[TreeEntry]) -> Result<(), Error> {
         self.ask("insert-each", entries).map(drop)
     }
 
     fn remove_each(
         &mut self,
-        entries: &[Entry],
+        entries: &[TreeEntry],
         removed: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Error> {
         self.tell("remove-each", entries, removed)
     }
 
-    fn insert_all(&mut self, entries: &[Entry]) -> Result<(), Error> {
+    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result<(), Error> {
         self.ask("insert-all", entries).map(drop)
     }
 
     fn remove_all(
         &mut self,
-        entries: &[Entry],
+        entries: &[TreeEntry],
         removed: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Error> {
         self.tell("remove-all", entries, removed)
     }
 
-    fn get_all(&self, entries: &[Entry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         self.tell("get", entries, read)
     }
 
@@ -174,11 +173,10 @@ impl TreeStore for Pmdk {
         Some(self.driver().elapsed)
     }
 
-    fn limit(&self, phase: Phase) -> Option<Limit> {
+    fn limit(&self, phase: TreePhase) -> Option<Limit> {
         match phase {
-            Phase::Sync => Some(SYNCS),
-            Phase::RemoveTogether => self.removes,
-            _ => None,
+            TreePhase::Sync => Some(SYNCS),
+            TreePhase::RemoveTogether => self.removes,
         }
     }
 
@@ -188,64 +186,49 @@ impl TreeStore for Pmdk {
     }
 }
 
-impl Writers for Pmdk {
-    fn insert(&self, entry: &Entry) -> Result<(), Error> {
+impl Writers for PmdkTree {
+    fn insert(&self, entry: &TreeEntry) -> Result<(), Error> {
         self.ask("insert-each", std::slice::from_ref(entry)).map(drop)
     }
 }
 
 /// The process of a tree.
 struct Driver {
-    child: Child,
-    commands: ChildStdin,
-    answers: BufReader<ChildStdout>,
-    /// Of the last command.
+    process: Process,
+    /// The time of the last command.
     elapsed: Duration,
 }
 
 impl Driver {
     fn start(mut command: Command) -> Result<Driver, Error> {
         let program = command.get_program().to_string_lossy().into_owned();
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
+        let process = Process::start("the tree's process", &mut command)
             .map_err(|error| format!("{program} cannot be started: {error}"))?;
-        let commands = child.stdin.take().expect("its input is piped");
-        let answers = BufReader::new(child.stdout.take().expect("its output is piped"));
-        let mut driver = Driver { child, commands, answers, elapsed: Duration::ZERO };
+        let mut driver = Driver { process, elapsed: Duration::ZERO };
         // It answers once when the pool is there.
         driver.answer("create")?;
         Ok(driver)
     }
 
-    fn ask(&mut self, verb: &str, entries: &[Entry]) -> Result<Vec<Entry>, Error> {
+    fn ask(&mut self, verb: &str, entries: &[TreeEntry]) -> Result<Vec<TreeEntry>, Error> {
         let command = encode(verb, entries)?;
-        match self.commands.write_all(&command) {
+        match self.process.commands.write_all(&command) {
             Ok(()) => self.answer(verb),
             // Its last answer says why it ended.
             Err(error) => self.answer(verb).and(Err(error.into())),
         }
     }
 
-    fn answer(&mut self, verb: &str) -> Result<Vec<Entry>, Error> {
-        let (elapsed, entries) = read_answer(&mut self.answers, verb)?;
+    fn answer(&mut self, verb: &str) -> Result<Vec<TreeEntry>, Error> {
+        let (elapsed, entries) = read_answer(&mut self.process.answers, verb)?;
         self.elapsed = elapsed;
         Ok(entries)
     }
 }
 
-impl Drop for Driver {
-    fn drop(&mut self) {
-        // It may have ended by itself; either way nothing is left running.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// A line of the verb and the number of entries, then the entries. Keys are one larger there: the
 /// B-tree takes a key of 0 for an empty place.
-fn encode(verb: &str, entries: &[Entry]) -> Result<Vec<u8>, Error> {
+fn encode(verb: &str, entries: &[TreeEntry]) -> Result<Vec<u8>, Error> {
     let mut command = format!("{verb} {}\n", entries.len()).into_bytes();
     for (key, value) in entries {
         let key = u64::from_be_bytes(*key).checked_add(1).ok_or("it cannot have the last key")?;
@@ -256,7 +239,10 @@ fn encode(verb: &str, entries: &[Entry]) -> Result<Vec<u8>, Error> {
 }
 
 /// The time that a command took, and the entries of its answer.
-fn read_answer(answers: &mut impl BufRead, verb: &str) -> Result<(Duration, Vec<Entry>), Error> {
+fn read_answer(
+    answers: &mut impl BufRead,
+    verb: &str,
+) -> Result<(Duration, Vec<TreeEntry>), Error> {
     let mut line = String::new();
     if answers.read_line(&mut line)? == 0 {
         return Err(format!("{verb}: the program ended without an answer").into());
@@ -283,7 +269,7 @@ fn read_answer(answers: &mut impl BufRead, verb: &str) -> Result<(Duration, Vec<
 mod tests {
     use super::*;
 
-    const ENTRY: Entry = ([0, 0, 0, 0, 0, 0, 1, 0], *b"8 bytes!");
+    const ENTRY: TreeEntry = ([0, 0, 0, 0, 0, 0, 1, 0], *b"8 bytes!");
 
     /// A driver that is a line of a shell.
     fn fake(script: &str) -> Result<Driver, Error> {
@@ -332,7 +318,7 @@ mod tests {
             printf '7 1\n\001\001\000\000\000\000\000\0008 bytes!'
             read verb count; echo error the pool is full";
         let driver = Mutex::new(fake(script).expect("it starts"));
-        let pmdk = Pmdk { driver, removes: None };
+        let pmdk = PmdkTree { driver, removes: None };
         let mut entries = Vec::new();
         pmdk.iterate(&mut |key, value| entries.push((key.to_vec(), value.to_vec())))
             .expect("it answers");

@@ -1,51 +1,59 @@
-//! The interface of an engine.
+//! The interface of an engine; keys and values.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::workload::Phase;
 use crate::Error;
 
 /// A key, which compares as its bytes do.
-pub type Key = [u8; 8];
+pub type TreeKey = [u8; 8];
 /// A value.
-pub type Value = [u8; 8];
+pub type TreeValue = [u8; 8];
 /// A key with its value.
-pub type Entry = (Key, Value);
+pub type TreeEntry = (TreeKey, TreeValue);
 
-/// What a commit outlives.
+/// The failure that a commit outlives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum CommitLevel {
     /// The end of the process; nothing is synced.
     Buffered,
     /// Power loss: a commit waits for the disk.
     Sync,
 }
 
-/// Where and how a store is to be.
+/// The place and the durability of a store.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct TreePlace {
     /// An empty folder of its own.
     pub dir: PathBuf,
-    /// What commits outlive.
-    pub level: Level,
+    /// The failure that commits outlive.
+    pub level: CommitLevel,
     /// Keys that it will hold at most.
     pub keys: usize,
 }
 
 /// An engine that can take part.
 #[derive(Debug, Clone, Copy)]
-pub struct Engine {
-    /// As tables and `--engines` name it.
+pub struct TreeEngine {
+    /// The name in tables and in `--engines`.
     pub name: &'static str,
     /// Opens an empty store.
-    pub open: fn(&Place) -> Result<Box<dyn TreeStore>, Error>,
+    pub open: fn(&TreePlace) -> Result<Box<dyn TreeStore>, Error>,
     /// Inserts entries, a transaction each, leaves the store as the end of a process would, and
     /// opens it again.
-    pub recover: Option<fn(&Place, &[Entry]) -> Result<Recovery, Error>>,
+    pub recover: Option<fn(&TreePlace, &[TreeEntry]) -> Result<Recovery, Error>>,
 }
 
-/// Operations of a phase that a store is given at most, since they take it too long.
+/// A workload that may have a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TreePhase {
+    /// Removes of all entries in one transaction.
+    RemoveTogether,
+    /// Durable inserts, a transaction each.
+    Sync,
+}
+
+/// Operations of a workload that a store is given at most, since they take it too long.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit {
     /// Operations.
@@ -54,7 +62,7 @@ pub struct Limit {
     pub why: &'static str,
 }
 
-/// What it took to open a store that was not closed.
+/// The cost of opening a store that was not closed.
 #[derive(Debug, Clone, Copy)]
 pub struct Recovery {
     /// Bytes of the log that were read.
@@ -65,39 +73,23 @@ pub struct Recovery {
     pub entries: u64,
 }
 
-/// A store under test.
+/// A store under test. Errors are those of the engine.
 pub trait TreeStore {
     /// Inserts an entry whose key is not there, in a transaction of its own.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
-    fn insert(&mut self, entry: &Entry) -> Result<(), Error>;
+    fn insert(&mut self, entry: &TreeEntry) -> Result<(), Error>;
 
     /// Removes a key in a transaction of its own, and returns what it had.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
-    fn remove(&mut self, key: &Key) -> Result<Option<Value>, Error>;
+    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>, Error>;
 
     /// Inserts entries, a transaction each.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
-    fn insert_each(&mut self, entries: &[Entry]) -> Result<(), Error> {
+    fn insert_each(&mut self, entries: &[TreeEntry]) -> Result<(), Error> {
         entries.iter().try_for_each(|entry| self.insert(entry))
     }
 
     /// Removes entries, a transaction each, and tells the value that each had.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
     fn remove_each(
         &mut self,
-        entries: &[Entry],
+        entries: &[TreeEntry],
         removed: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Error> {
         for (key, _) in entries {
@@ -109,35 +101,19 @@ pub trait TreeStore {
     }
 
     /// Inserts entries whose keys are not there, in one transaction.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
-    fn insert_all(&mut self, entries: &[Entry]) -> Result<(), Error>;
+    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result<(), Error>;
 
     /// Removes entries in one transaction, and tells the value that each had.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
     fn remove_all(
         &mut self,
-        entries: &[Entry],
+        entries: &[TreeEntry],
         removed: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Error>;
 
     /// Tells the value of each entry's key, within one read transaction where there are such.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
-    fn get_all(&self, entries: &[Entry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
+    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
 
     /// Tells all entries in ascending order of keys.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
     fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error>;
 
     /// The store for several writers; none if its commits do not last.
@@ -149,8 +125,8 @@ pub trait TreeStore {
         None
     }
 
-    /// The limit of a phase, if it has one.
-    fn limit(&self, _: Phase) -> Option<Limit> {
+    /// The limit of a workload, if it has one.
+    fn limit(&self, _: TreePhase) -> Option<Limit> {
         None
     }
 
@@ -160,21 +136,13 @@ pub trait TreeStore {
     }
 
     /// Bytes that were ever written to its log, where it knows.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
     fn log_position(&self) -> Result<Option<u64>, Error> {
         Ok(None)
     }
 }
 
-/// A store whose writers are many.
+/// A store with many writers. Errors are those of the engine.
 pub trait Writers: Sync {
-    /// As [`TreeStore::insert`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
-    fn insert(&self, entry: &Entry) -> Result<(), Error>;
+    /// Inserts an entry as [`TreeStore::insert`] does.
+    fn insert(&self, entry: &TreeEntry) -> Result<(), Error>;
 }

@@ -2,23 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use clap::Parser;
 use serde_json::Value;
 
-use crate::{check_line, lines, texts};
+use crate::{check_line, check_refused, check_texts, lines, texts};
 
-#[derive(Parser)]
-struct Command {
-    #[command(flatten)]
-    aggregate: sapwood_bench::aggregate::Args,
-}
-
-fn aggregate(flags: &[&str]) -> Result<String, sapwood_bench::Error> {
-    let command = Command::try_parse_from([&["aggregate"], flags].concat())?;
-    let mut printed = Vec::new();
-    sapwood_bench::aggregate::run_to(&command.aggregate, &mut printed)?;
-    Ok(String::from_utf8(printed)?)
-}
+bench!(aggregate);
 
 #[test]
 fn a_smoke_run_prints_a_line_for_every_figure() {
@@ -91,46 +79,43 @@ fn tables_name_ways_bars_and_the_command() {
                    sapwood-ordered-look-up,floor-records,floor-look-up";
     let chosen = ["--engines", engines];
     let printed = aggregate(&[&flags[..], &chosen].concat()).expect("it runs");
-    for text in [
-        "5000 objects of 8+8 B",
-        "  hash table: ",
-        "sapwood-planner: look-up",
-        "  ordered table: ",
-        "sapwood-log, everything, of floor-records",
-        "sapwood-walk, everything, of floor-look-up, list of 10 %",
-        "sapwood-look-up, list of 10 %, of floor-look-up",
-        "sapwood-ordered-range, range of 100 %, of floor-records, everything",
-        "sapwood-ordered-range, range of 0.5 %, of floor-records, everything",
-        "sapwood-ordered-look-up, list of 100 %, of floor-look-up",
-        "sapwood-ordered-look-up, list of 0.5 %, of floor-look-up",
-        "sapwood-planner, list of 10 %, of the best: sapwood-",
-        "Totals spread back over the selected objects",
-        "sapwood-log, disaggregate over everything, of floor-records",
-        "sapwood-look-up, disaggregate over list of 10 %, of floor-look-up",
-        "a writer beside",
+    let wanted = [
+        "5000 entries, 8+8 B",
+        "; hash table: ",
+        "executor look-up, share of floor",
+        "; ordered table: ",
+        "sapwood-log: everything against floor-records",
+        "sapwood-walk: everything against floor-look-up, list of 10 %",
+        "sapwood-look-up: list of 10 % against floor-look-up",
+        "sapwood-ordered-range: range of 100 % against floor-records, everything",
+        "sapwood-ordered-range: range of 0.5 % against floor-records, everything",
+        "sapwood-ordered-look-up: list of 100 % against floor-look-up",
+        "sapwood-ordered-look-up: list of 0.5 % against floor-look-up",
+        "sapwood-planner: list of 10 % against sapwood-",
+        "sapwood-log: disaggregate over everything against floor-records",
+        "sapwood-look-up: disaggregate over list of 10 % against floor-look-up",
+        "everything, a writer, objects/ms",
         "pass --objects 10000000 to judge them",
         "Repeat with: ",
-    ] {
-        assert!(printed.contains(text), "{text} is missing in:\n{printed}");
-    }
+    ];
+    check_texts(&printed, &wanted, &[]);
     let few = ["--engines", "sapwood-log,floor-records", "--part", "sums"];
     let printed = aggregate(&[&flags[..], &few].concat()).expect("it runs");
-    assert!(!printed.contains("sapwood-ordered"), "it was not asked for:\n{printed}");
-    for text in ["Tarantool", "of 25000 objects/ms", "of 400000 objects/ms"] {
-        assert!(!printed.contains(text), "a rate of another machine is a bar:\n{printed}");
-    }
+    // A rate of another machine is no bar, and no other table was asked for.
+    let unwanted = ["sapwood-ordered", "Tarantool", "of 25000 objects", "of 400000 objects"];
+    check_texts(&printed, &[], &unwanted);
 }
 
 #[test]
 fn what_cannot_run_is_explained() {
-    for (flags, message) in [
-        (&["--engines", "redis"][..], "no engine is called redis: choose from sapwood-look-up, "),
-        (&["--objects", "10"], "--objects"),
-        (&["--objects", "500000000"], "choose fewer with --objects, or fewer tables"),
-        (&["--threads", "0"], "at least 1"),
-        (&["--runs", "0"], "at least 1"),
-    ] {
-        let error = aggregate(flags).expect_err("it cannot run").to_string();
-        assert!(error.contains(message), "{flags:?} answers {error:?}");
-    }
+    check_refused(
+        aggregate,
+        &[
+            (&["--engines", "redis"], "no engine is called redis: choose from sapwood-look-up, "),
+            (&["--objects", "10"], "--entries"),
+            (&["--objects", "500000000"], "choose fewer with --objects, or fewer tables"),
+            (&["--threads", "0"], "at least 1"),
+            (&["--runs", "0"], "at least 1"),
+        ],
+    );
 }

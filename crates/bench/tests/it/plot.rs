@@ -8,13 +8,15 @@ use roxmltree::Document;
 #[derive(Parser)]
 struct Plot {
     #[command(flatten)]
-    plot: sapwood_bench::plot::Args,
+    plot: sapwood_bench::plot::PlotArgs,
 }
 
-#[derive(Parser)]
-struct Aggregate {
-    #[command(flatten)]
-    aggregate: sapwood_bench::aggregate::Args,
+fn aggregate(words: &[&str], to: &Path) -> Result<Vec<u8>, sapwood_bench::Error> {
+    let to = to.to_str().ok_or("a path of words")?;
+    let mut printed = Vec::new();
+    let args = crate::Command::args(&[words, &["--plot", to]].concat())?;
+    sapwood_bench::aggregate::run_to(&args, &mut printed)?;
+    Ok(printed)
 }
 
 /// Rectangles of the plot, without its paper, and its texts.
@@ -40,22 +42,9 @@ fn plot(files: &[&Path], to: &Path) -> Result<String, sapwood_bench::Error> {
 fn a_bench_draws_a_bar_for_each_figure() {
     let folder = tempfile::tempdir().expect("a folder for the test");
     let (during, after) = (folder.path().join("during.svg"), folder.path().join("after.svg"));
-    let flags = [
-        "aggregate",
-        "--smoke",
-        "--part",
-        "sums",
-        "--objects",
-        "2000",
-        "--threads",
-        "1",
-        "--json",
-        "--plot",
-    ];
-    let words = flags.iter().map(Path::new).chain([&*during]);
-    let mut printed = Vec::new();
-    sapwood_bench::aggregate::run_to(&Aggregate::parse_from(words).aggregate, &mut printed)
-        .expect("it runs");
+    let flags = "--smoke --part sums --objects 2000 --threads 1 --json";
+    let flags: Vec<&str> = flags.split(' ').collect();
+    let printed = aggregate(&flags, &during).expect("it runs");
     let lines = folder.path().join("lines.jsonl");
     std::fs::write(&lines, &printed).expect("a file for the test");
 
@@ -123,13 +112,8 @@ fn what_cannot_be_drawn_is_refused_before_anything_is_measured() {
         [("none/figures.svg", "cannot write the plot "), ("figures.png", "ends in .svg")]
     {
         let path = folder.path().join(path);
-        let words = ["aggregate", "--full", "--plot"].iter().map(Path::new).chain([&*path]);
-        let args = Aggregate::parse_from(words).aggregate;
-        let mut printed = Vec::new();
-        let error =
-            sapwood_bench::aggregate::run_to(&args, &mut printed).expect_err("it is refused");
+        let error = aggregate(&["--full"], &path).expect_err("it is refused");
         assert!(error.to_string().contains(message), "{error}");
-        assert!(printed.is_empty());
     }
     let empty = folder.path().join("empty");
     std::fs::write(&empty, "").expect("a file for the test");

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::store::{Engine, Key, Place, SpillStore, VALUE_BYTES, Visit, checked, key, value};
+use super::store::{
+    SpillEngine, SpillKey, SpillPlace, SpillStore, SpillVisit, VALUE_BYTES, checked, key, value,
+};
 use crate::Error;
-use crate::figures::{Percentiles, new_histogram};
-use crate::hash::workload::{self, Job, Mix, Op, Workload, number_of};
-use crate::rounds::{Contender, Outcome, Run, run_threads};
-use crate::tally::Tally;
+use crate::harness::rounds::{Figure, Job, Outcome, run_threads};
+use crate::harness::sample::{MISSES, Percentiles, new_histogram};
+use crate::harness::tally::Tally;
+use crate::hash::job::{self, HashJob, Mix, Op, number_of};
 
-/// Of this many operations one call is timed, where calls are timed singly.
+/// Operations of which one call is timed, where calls are timed singly.
 const SAMPLED: usize = 16;
 
 /// Written entries that are looked at before and after each run: few, as each may be on the disk.
@@ -25,46 +27,40 @@ const WARM_CALL: usize = 256;
 const LOADED_TOGETHER: u32 = 256;
 
 /// One way of calling a store of its own, so that none finds in memory what another has read.
-pub(crate) struct SpillContender {
+pub(crate) struct SpillForm {
     name: String,
-    engine: Engine,
-    place: Place,
+    engine: SpillEngine,
+    place: SpillPlace,
     /// Some but while it is being replaced.
     store: Option<Arc<dyn SpillStore>>,
     /// Operations of a call.
     call: usize,
     /// Operations of each thread in a run.
     pace: usize,
-    /// Entries read from the disk per operation, of each run since they were asked for.
-    misses: Vec<f64>,
 }
 
-impl SpillContender {
+impl SpillForm {
     /// Opens an empty store.
     pub(crate) fn open(
-        engine: &Engine,
-        place: Place,
+        engine: &SpillEngine,
+        place: SpillPlace,
         call: usize,
-    ) -> Result<SpillContender, Error> {
+    ) -> Result<SpillForm, Error> {
         let name = match call {
             1 => engine.name.to_owned(),
             _ => format!("{}-batch-{call}", engine.name),
         };
         std::fs::create_dir_all(&place.dir)?;
         let store = Some((engine.open)(&place)?);
-        Ok(SpillContender {
-            name,
-            engine: *engine,
-            place,
-            store,
-            call,
-            pace: usize::MAX,
-            misses: Vec::new(),
-        })
+        Ok(SpillForm { name, engine: *engine, place, store, call, pace: usize::MAX })
     }
 
     pub(crate) fn store(&self) -> &dyn SpillStore {
         &**self.store.as_ref().expect("it is not being replaced")
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Operations of a call.
@@ -77,7 +73,7 @@ impl SpillContender {
         let keys = self.place.keys;
         let mut entries = vec![([0; 8], [0; VALUE_BYTES]); LOADED_TOGETHER as usize];
         let begin = Instant::now();
-        let _visit = Visit::begin(self.store());
+        let _visit = SpillVisit::begin(self.store());
         for first in (0..keys).step_by(LOADED_TOGETHER as usize) {
             let limit = keys.min(first.saturating_add(LOADED_TOGETHER));
             let entries = &mut entries[..(limit - first) as usize];
@@ -103,10 +99,10 @@ impl SpillContender {
 
     /// Does operations of a job for about `time`, in batches, so that memory holds what it would
     /// hold after a while.
-    pub(crate) fn warm(&self, job: &Job, time: Duration) -> Result<(), Error> {
+    pub(crate) fn warm(&self, job: &HashJob, time: Duration) -> Result<(), Error> {
         let begin = Instant::now();
-        let (_, results) = run_threads(job.clock, &job.plans, |plan| {
-            let _visit = Visit::begin(self.store());
+        let (_, results) = run_threads(&job.plans, |plan| {
+            let _visit = SpillVisit::begin(self.store());
             for part in plan.chunks(WARMED_TOGETHER) {
                 if begin.elapsed() >= time {
                     break;
@@ -119,11 +115,13 @@ impl SpillContender {
     }
 
     /// Finds out how many operations of such a job take about `time`.
-    pub(crate) fn find_pace(&mut self, job: &Job, time: Duration) -> Result<(), Error> {
+    pub(crate) fn find_pace(&mut self, job: &HashJob, time: Duration) -> Result<(), Error> {
         let planned = job.plans.iter().map(Vec::len).max().unwrap_or(0);
         self.pace = (4 * self.call).max(256);
         loop {
-            let elapsed = self.run(job)?.elapsed;
+            let begin = Instant::now();
+            self.run(job)?;
+            let elapsed = begin.elapsed();
             if self.pace >= planned {
                 return Ok(());
             }
@@ -134,10 +132,6 @@ impl SpillContender {
             }
             self.pace *= 4;
         }
-    }
-
-    pub(crate) fn take_misses(&mut self) -> Vec<f64> {
-        std::mem::take(&mut self.misses)
     }
 
     fn work(&self, mix: Mix, low: u32, plan: &[Op]) -> Result<Tally, Error> {
@@ -165,7 +159,7 @@ impl SpillContender {
     /// Reads are gathered in one batch and updates in another.
     fn batched(&self, call: usize, mix: Mix, low: u32, plan: &[Op]) -> Result<Tally, Error> {
         let mut tally = Tally::default();
-        let mut keys: Vec<Key> = Vec::with_capacity(call);
+        let mut keys: Vec<SpillKey> = Vec::with_capacity(call);
         if mix == Mix::ReadModifyWrite {
             for part in plan.chunks(call) {
                 keys.clear();
@@ -176,7 +170,7 @@ impl SpillContender {
         }
         let mut numbers: Vec<u32> = Vec::with_capacity(call);
         let mut updates = Vec::with_capacity(call);
-        let mut read = |keys: &mut Vec<Key>, numbers: &mut Vec<u32>| -> Result<(), Error> {
+        let mut read = |keys: &mut Vec<SpillKey>, numbers: &mut Vec<u32>| -> Result<(), Error> {
             self.store().get_many(keys, &mut |i, value| note(&mut tally, numbers[i], value))?;
             keys.clear();
             numbers.clear();
@@ -209,16 +203,16 @@ impl SpillContender {
         Ok(found)
     }
 
-    fn probed(&self, job: &Job) -> Result<Vec<Option<u64>>, Error> {
-        let _visit = Visit::begin(self.store());
+    fn probed(&self, job: &HashJob) -> Result<Vec<Option<u64>>, Error> {
+        let _visit = SpillVisit::begin(self.store());
         probes(job).map(|&(number, _)| self.first_word(number)).collect()
     }
 
     /// Compares probes with what the job must have left there.
-    fn check_after(&self, job: &Job, before: &[Option<u64>]) -> Result<(), Error> {
+    fn check_after(&self, job: &HashJob, before: &[Option<u64>]) -> Result<(), Error> {
         for ((&(number, writes), before), after) in probes(job).zip(before).zip(self.probed(job)?) {
             let expected = match job.mix {
-                Mix::Reads(_) => Some(workload::value(number, job.tag)),
+                Mix::Reads(_) => Some(job::value(number, job.tag)),
                 Mix::ReadModifyWrite => before.map(|value| value + u64::from(writes)),
             };
             if after != expected {
@@ -230,53 +224,38 @@ impl SpillContender {
         }
         Ok(())
     }
-}
 
-fn probes(job: &Job) -> impl Iterator<Item = &(u32, u32)> {
-    job.probes.iter().take(PROBES)
-}
-
-/// Counts a value, under another number if any byte of it is wrong.
-fn note(tally: &mut Tally, number: u32, value: &[u8]) {
-    tally.add(checked(number, value).map_or(u64::MAX, number_of));
-}
-
-impl Contender<Job> for SpillContender {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn runs(&self, _: Workload) -> bool {
-        true
-    }
-
-    fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
+    /// Runs as much of a job as the pace allows, and checks it.
+    pub(crate) fn run(&mut self, job: &HashJob) -> Result<Outcome, Error> {
         let job = job.first(self.pace);
         let before = self.probed(&job)?;
         let fetched = self.store().fetched();
-        let (elapsed, tallies) = run_threads(job.clock, &job.plans, |plan| {
-            let _visit = Visit::begin(self.store());
+        let (elapsed, tallies) = run_threads(&job.plans, |plan| {
+            let _visit = SpillVisit::begin(self.store());
             self.work(job.mix, job.tag, plan)
         });
         let operations = job.operations();
-        if let Some((before, now)) = fetched.zip(self.store().fetched()) {
-            self.misses.push((now - before) as f64 / operations as f64);
-        }
+        let misses = fetched.zip(self.store().fetched());
         let mut tally = Tally::default();
         for part in tallies {
             tally = tally.merge(part?);
         }
-        if tally != job.expected() {
-            return Err(format!("read {tally}, not {}", job.expected()).into());
+        if let Some(expected) = job.expected().filter(|expected| *expected != tally) {
+            return Err(format!("read {tally}, not {expected}").into());
         }
         self.check_after(&job, &before)?;
-        Ok(Outcome { elapsed, tally, operations: Some(operations) })
+        let mut outcome = Outcome::of(operations, elapsed, tally);
+        outcome.figures.extend(misses.map(|(before, now)| {
+            Figure::new((now - before) as f64 / operations as f64).unit(&MISSES)
+        }));
+        Ok(outcome)
     }
 
-    fn latencies(&mut self, job: &Job) -> Result<Percentiles, Error> {
+    /// Times single calls.
+    pub(crate) fn latencies(&mut self, job: &HashJob) -> Result<Percentiles, Error> {
         let job = job.first(self.pace);
-        let (_, histograms) = run_threads(job.clock, &job.plans, |plan| {
-            let _visit = Visit::begin(self.store());
+        let (_, histograms) = run_threads(&job.plans, |plan| {
+            let _visit = SpillVisit::begin(self.store());
             let mut histogram = new_histogram();
             for part in plan.chunks(SAMPLED.max(self.call)) {
                 let (timed, rest) = part.split_at(self.call.min(part.len()));
@@ -289,4 +268,13 @@ impl Contender<Job> for SpillContender {
         });
         Percentiles::of_all(histograms.into_iter().collect::<Result<_, Error>>()?)
     }
+}
+
+fn probes(job: &HashJob) -> impl Iterator<Item = &(u32, u32)> {
+    job.probes.iter().take(PROBES)
+}
+
+/// Counts a value, under another number if any byte of it is wrong.
+fn note(tally: &mut Tally, number: u32, value: &[u8]) {
+    tally.add(checked(number, value).map_or(u64::MAX, number_of));
 }

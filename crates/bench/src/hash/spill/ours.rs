@@ -5,29 +5,32 @@ use std::sync::Arc;
 use sapwood_disk::FileDisk;
 use sapwood_hashlog::{ColdReads, HashLog, Options};
 
-use super::store::{Engine, Key, Place, SpillStore, VALUE_BYTES, Value};
+use super::STAY;
+use super::store::{SpillEngine, SpillKey, SpillPlace, SpillStore, SpillValue, VALUE_BYTES};
 use crate::Error;
+use crate::hash::engines::SAPWOOD;
 
 /// The log is long once its files are so many times what the entries take. Compacting it would do
 /// as well and take longer than the load.
 const LONG: u64 = 4;
 
-/// Ours: what is read from the disk comes back into memory, or stays where it is.
+/// The engines of this workspace: what is read from the disk comes back into memory, or stays where
+/// it is.
 #[must_use]
-pub fn engines() -> [Engine; 2] {
+pub fn engines() -> [SpillEngine; 2] {
     let batches = &[64, 1024];
     [
-        Engine { name: "sapwood", batches, open: |place| open(place, ColdReads::CopyToTail) },
-        Engine { name: "sapwood-stay", batches, open: |place| open(place, ColdReads::Stay) },
+        SpillEngine { name: SAPWOOD, batches, open: |place| open(place, ColdReads::CopyToTail) },
+        SpillEngine { name: STAY, batches, open: |place| open(place, ColdReads::Stay) },
     ]
 }
 
-struct Sapwood {
+struct SpillingLog {
     log: HashLog,
     entries_bytes: u64,
 }
 
-fn open(place: &Place, cold_reads: ColdReads) -> Result<Arc<dyn SpillStore>, Error> {
+fn open(place: &SpillPlace, cold_reads: ColdReads) -> Result<Arc<dyn SpillStore>, Error> {
     let mut options = Options::default();
     options.memory_budget = Some(place.budget_bytes);
     options.expected_entries = u64::from(place.keys);
@@ -40,7 +43,7 @@ fn open(place: &Place, cold_reads: ColdReads) -> Result<Arc<dyn SpillStore>, Err
     }
     let log = HashLog::open(Arc::new(FileDisk::open(&place.dir)?), options)?;
     let entries_bytes = u64::from(place.keys) * (8 + VALUE_BYTES as u64);
-    Ok(Arc::new(Sapwood { log, entries_bytes }))
+    Ok(Arc::new(SpillingLog { log, entries_bytes }))
 }
 
 /// Adds one to a value's first 8 bytes.
@@ -50,26 +53,26 @@ fn increment(value: &mut [u8]) {
     }
 }
 
-impl SpillStore for Sapwood {
-    fn get(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+impl SpillStore for SpillingLog {
+    fn get(&self, key: &SpillKey, read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         self.log.get_with(key, read)?;
         Ok(())
     }
 
-    fn put(&self, key: &Key, value: &Value) -> Result<(), Error> {
+    fn put(&self, key: &SpillKey, value: &SpillValue) -> Result<(), Error> {
         Ok(self.log.put(key, value)?)
     }
 
-    fn increment(&self, key: &Key) -> Result<(), Error> {
+    fn increment(&self, key: &SpillKey) -> Result<(), Error> {
         self.log.update(key, |value| increment(value))?;
         Ok(())
     }
 
-    fn put_many(&self, entries: &[(Key, Value)]) -> Result<(), Error> {
+    fn put_many(&self, entries: &[(SpillKey, SpillValue)]) -> Result<(), Error> {
         Ok(self.log.put_many(entries)?)
     }
 
-    fn get_many(&self, keys: &[Key], read: &mut dyn FnMut(usize, &[u8])) -> Result<(), Error> {
+    fn get_many(&self, keys: &[SpillKey], read: &mut dyn FnMut(usize, &[u8])) -> Result<(), Error> {
         let each = |i, value: Option<&[u8]>| {
             if let Some(value) = value {
                 read(i, value);
@@ -78,7 +81,7 @@ impl SpillStore for Sapwood {
         Ok(self.log.get_many(keys, each)?)
     }
 
-    fn increment_many(&self, keys: &[Key]) -> Result<(), Error> {
+    fn increment_many(&self, keys: &[SpillKey]) -> Result<(), Error> {
         self.log.update_many(keys, |_, value| increment(value))?;
         Ok(())
     }

@@ -4,19 +4,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::Error;
-use crate::hash::workload;
+use crate::hash::job;
 
 /// Bytes of a value.
 pub const VALUE_BYTES: usize = 100;
 
 /// A key.
-pub type Key = [u8; 8];
+pub type SpillKey = [u8; 8];
 /// A value; its first 8 bytes are a little-endian number that read-modify-writes add one to.
-pub type Value = [u8; VALUE_BYTES];
+pub type SpillValue = [u8; VALUE_BYTES];
 
-/// Where and how large a store is to be.
+/// The place and the size of a store.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct SpillPlace {
     /// An empty folder of its own.
     pub dir: PathBuf,
     /// Most bytes of memory, caches and buffers together.
@@ -27,69 +27,46 @@ pub struct Place {
 
 /// An engine that can take part.
 #[derive(Debug, Clone, Copy)]
-pub struct Engine {
-    /// As tables and `--engines` name it.
+pub struct SpillEngine {
+    /// The name in tables and in `--engines`.
     pub name: &'static str,
     /// Numbers of keys a call for which its batches are worth rows of their own.
     pub batches: &'static [usize],
     /// Opens an empty store.
-    pub open: fn(&Place) -> Result<Arc<dyn SpillStore>, Error>,
+    pub open: fn(&SpillPlace) -> Result<Arc<dyn SpillStore>, Error>,
 }
 
-/// A store under test. What an operation did is visible when it returns; nothing is synced.
+/// A store under test. What an operation did is visible when it returns; nothing is synced. Errors
+/// are those of the engine.
 pub trait SpillStore: Send + Sync {
-    /// What a thread does before its first call, where the engine has sessions.
+    /// Begins a thread's session before its first call, where the engine has such.
     fn enter(&self) {}
 
-    /// What a thread does after its last call.
+    /// Ends a thread's session after its last call.
     fn leave(&self) {}
 
     /// Calls `read` with the key's value, if it is there.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
-    fn get(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
+    fn get(&self, key: &SpillKey, read: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
 
     /// Inserts or replaces, without asking for what was there.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
-    fn put(&self, key: &Key, value: &Value) -> Result<(), Error>;
+    fn put(&self, key: &SpillKey, value: &SpillValue) -> Result<(), Error>;
 
     /// Adds one to the first 8 bytes of the key's value, atomically.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
-    fn increment(&self, key: &Key) -> Result<(), Error>;
+    fn increment(&self, key: &SpillKey) -> Result<(), Error>;
 
     /// Puts entries together; also what the load calls.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
-    fn put_many(&self, entries: &[(Key, Value)]) -> Result<(), Error> {
+    fn put_many(&self, entries: &[(SpillKey, SpillValue)]) -> Result<(), Error> {
         entries.iter().try_for_each(|(key, value)| self.put(key, value))
     }
 
     /// Calls `read(i, value)` once for each key that is there.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
-    fn get_many(&self, keys: &[Key], read: &mut dyn FnMut(usize, &[u8])) -> Result<(), Error> {
+    fn get_many(&self, keys: &[SpillKey], read: &mut dyn FnMut(usize, &[u8])) -> Result<(), Error> {
         let get = |(i, key)| self.get(key, &mut |value| read(i, value));
         keys.iter().enumerate().try_for_each(get)
     }
 
-    /// As `increment` on each key.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
-    fn increment_many(&self, keys: &[Key]) -> Result<(), Error> {
+    /// Increments each key as `increment` does.
+    fn increment_many(&self, keys: &[SpillKey]) -> Result<(), Error> {
         keys.iter().try_for_each(|key| self.increment(key))
     }
 
@@ -103,33 +80,29 @@ pub trait SpillStore: Send + Sync {
         None
     }
 
-    /// Whether it has grown so much longer than its entries that it should be loaded anew before
+    /// True if it has grown so much longer than its entries that it should be loaded anew before
     /// the next workload.
     fn is_long(&self) -> bool {
         false
     }
 
     /// Does, between workloads and untimed, what it would otherwise put off for long.
-    ///
-    /// # Errors
-    ///
-    /// Returns the engine's error.
     fn settle(&self) -> Result<(), Error> {
         Ok(())
     }
 }
 
 /// A thread's calls on a store, from the first to the last.
-pub(crate) struct Visit<'s>(&'s dyn SpillStore);
+pub(crate) struct SpillVisit<'s>(&'s dyn SpillStore);
 
-impl Visit<'_> {
-    pub(crate) fn begin(store: &dyn SpillStore) -> Visit<'_> {
+impl SpillVisit<'_> {
+    pub(crate) fn begin(store: &dyn SpillStore) -> SpillVisit<'_> {
         store.enter();
-        Visit(store)
+        SpillVisit(store)
     }
 }
 
-impl Drop for Visit<'_> {
+impl Drop for SpillVisit<'_> {
     fn drop(&mut self) {
         self.0.leave();
     }
@@ -137,15 +110,15 @@ impl Drop for Visit<'_> {
 
 /// The key of entry `number`.
 #[inline]
-pub(crate) fn key(number: u32) -> Key {
-    workload::key(number).to_le_bytes()
+pub(crate) fn key(number: u32) -> SpillKey {
+    job::key(number).to_le_bytes()
 }
 
 /// A value of entry `number`: the number and `low`, then the key over and over.
 #[inline]
-pub(crate) fn value(number: u32, low: u32) -> Value {
+pub(crate) fn value(number: u32, low: u32) -> SpillValue {
     let mut value = [0; VALUE_BYTES];
-    value[..8].copy_from_slice(&workload::value(number, low).to_le_bytes());
+    value[..8].copy_from_slice(&job::value(number, low).to_le_bytes());
     let key = key(number);
     for word in value[8..].chunks_mut(8) {
         word.copy_from_slice(&key[..word.len()]);
@@ -169,7 +142,7 @@ mod tests {
     #[test]
     fn a_wrong_byte_anywhere_is_seen() {
         let right = value(7, 3);
-        assert_eq!(checked(7, &right), Some(workload::value(7, 3)));
+        assert_eq!(checked(7, &right), Some(job::value(7, 3)));
         for at in 8..VALUE_BYTES {
             let mut wrong = right;
             wrong[at] ^= 1;

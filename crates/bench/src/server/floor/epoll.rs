@@ -5,12 +5,12 @@ use std::io::{self, ErrorKind, Read, Write};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 
-use super::{Floor, answer};
+use super::{LoopFloor, answer};
 
 const LISTENER: Token = Token(usize::MAX);
 const STOP: Token = Token(usize::MAX - 1);
 
-pub(super) fn start(listener: std::net::TcpListener) -> io::Result<Floor> {
+pub(super) fn start(listener: std::net::TcpListener) -> io::Result<LoopFloor> {
     let address = listener.local_addr()?;
     listener.set_nonblocking(true)?;
     let mut listener = TcpListener::from_std(listener);
@@ -22,10 +22,10 @@ pub(super) fn start(listener: std::net::TcpListener) -> io::Result<Floor> {
         let _ = waker.wake();
     });
     let thread = std::thread::spawn(move || serve(poll, &listener));
-    Ok(Floor { address, stop, thread: Some(thread) })
+    Ok(LoopFloor { address, stop, thread: Some(thread) })
 }
 
-struct Client {
+struct EpollClient {
     stream: TcpStream,
     /// The beginning of a request whose end has not come.
     rest: Vec<u8>,
@@ -35,7 +35,7 @@ struct Client {
 
 fn serve(mut poll: Poll, listener: &TcpListener) -> io::Result<()> {
     let mut events = Events::with_capacity(1024);
-    let mut clients: Vec<Option<Client>> = Vec::new();
+    let mut clients: Vec<Option<EpollClient>> = Vec::new();
     let mut input = vec![0; 64 << 10];
     loop {
         poll.poll(&mut events, None)?;
@@ -47,7 +47,7 @@ fn serve(mut poll: Poll, listener: &TcpListener) -> io::Result<()> {
                         stream.set_nodelay(true)?;
                         let interest = Interest::READABLE | Interest::WRITABLE;
                         poll.registry().register(&mut stream, Token(clients.len()), interest)?;
-                        clients.push(Some(Client {
+                        clients.push(Some(EpollClient {
                             stream,
                             rest: Vec::new(),
                             replies: Vec::new(),
@@ -66,7 +66,7 @@ fn serve(mut poll: Poll, listener: &TcpListener) -> io::Result<()> {
     }
 }
 
-impl Client {
+impl EpollClient {
     fn go_on(&mut self, input: &mut [u8]) -> io::Result<()> {
         loop {
             self.send()?;

@@ -1,5 +1,5 @@
-//! The loop over io_uring: accepts and reads are asked for once, and the writes of all connections that
-//! have replies go to the system in one call, which also waits for what comes next.
+//! The loop over io_uring: accepts and reads are asked for once, and the writes of all connections
+//! that have replies go to the system in one call, which also waits for what comes next.
 
 use std::io::{self, ErrorKind};
 use std::net::TcpListener;
@@ -15,14 +15,14 @@ use compio::runtime::{Runtime, RuntimeBuilder};
 use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use super::{Floor, answer};
+use super::{LoopFloor, answer};
 
 /// Buffers that the system reads into: several for each connection under load.
 const BUFFERS: NonZero<u16> = NonZero::new(256).expect("it is above 0");
 /// The longest pipeline fits into one.
 const BUFFER_BYTES: usize = 16 << 10;
 
-pub(super) fn start(listener: TcpListener) -> io::Result<Floor> {
+pub(super) fn start(listener: TcpListener) -> io::Result<LoopFloor> {
     let address = listener.local_addr()?;
     let token = CancellationToken::new();
     let stop = Box::new({
@@ -42,7 +42,7 @@ pub(super) fn start(listener: TcpListener) -> io::Result<Floor> {
         }
     });
     has_begun.recv().map_err(io::Error::other)??;
-    Ok(Floor { address, stop, thread: Some(thread) })
+    Ok(LoopFloor { address, stop, thread: Some(thread) })
 }
 
 /// Fails where the system has no io_uring, or forbids it.

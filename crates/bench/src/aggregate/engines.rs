@@ -1,0 +1,233 @@
+//! The engines: a hash table and an ordered one, by each executor and by the planner's choice.
+
+use std::time::{Duration, Instant};
+
+use sapwood::aggregate::{Compiled, Execution, Executor};
+use sapwood::{Db, HashTableOptions, OrderedTableOptions, RecordLayout, Table};
+
+use super::job::{Pick, SUM, Sums};
+use super::objects::{Objects, amount, key};
+use super::{LOG, LOOK_UP, ORDERED_LOOK_UP, ORDERED_PLANNER, ORDERED_RANGE, PLANNER, WALK};
+use crate::Error;
+use crate::harness::rounds::{Engine, Outcome};
+use crate::harness::sample::fields;
+use crate::harness::tally::Tally;
+
+/// Objects that are put together while loading.
+const LOADED_TOGETHER: usize = 256;
+
+/// A table with its objects in it. Clones are the same table.
+#[derive(Clone)]
+pub(crate) struct LoadedTable {
+    pub(crate) table: Table,
+}
+
+/// The kind of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TableKind {
+    Hash,
+    Ordered,
+}
+
+impl TableKind {
+    pub(crate) const ALL: [TableKind; 2] = [TableKind::Hash, TableKind::Ordered];
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            TableKind::Hash => "hash table",
+            TableKind::Ordered => "ordered table",
+        }
+    }
+
+    /// About the bytes that an object takes in it.
+    pub(crate) fn bytes_expected(self) -> u64 {
+        match self {
+            TableKind::Hash => 50,
+            TableKind::Ordered => 60,
+        }
+    }
+}
+
+impl LoadedTable {
+    pub(crate) fn load(kind: TableKind, objects: &Objects) -> Result<LoadedTable, Error> {
+        let db = Db::in_memory();
+        let table: Table = match kind {
+            TableKind::Hash => {
+                let options = HashTableOptions::default()
+                    .layout(RecordLayout::Fixed8)
+                    .expected_entries(u64::from(objects.count()));
+                db.create_hash_table("hash", options)?.into()
+            }
+            TableKind::Ordered => {
+                db.create_ordered_table("ordered", OrderedTableOptions::default())?.into()
+            }
+        };
+        for numbers in objects.in_load_order().chunks(LOADED_TOGETHER) {
+            let entry = |&number: &u32| (key(number), amount(number).to_le_bytes());
+            let entries: Vec<_> = numbers.iter().map(entry).collect();
+            table.put_many(&entries)?;
+        }
+        // The scans of the first rounds would lay the entries together: the later ones are measured
+        // alike.
+        if let Some(table) = table.as_ordered() {
+            table.compact();
+        }
+        Ok(LoadedTable { table })
+    }
+
+    pub(crate) fn kind(&self) -> TableKind {
+        if self.table.as_hash().is_some() { TableKind::Hash } else { TableKind::Ordered }
+    }
+
+    /// The number of selected objects, their sum, and the executor.
+    pub(crate) fn sum(
+        &self,
+        query: &Compiled,
+        execution: &Execution<'_>,
+    ) -> Result<(u64, i128, Executor), Error> {
+        let run = self.table.aggregate_with(query, execution)?;
+        let executor = run.plan.executor;
+        let answer = run.answer()?;
+        match answer.value(0, SUM)? {
+            sapwood::aggregate::Value::Int(sum) => Ok((answer.tally.matched, *sum, executor)),
+            other => Err(format!("{SUM} of integers is {other}, not an integer").into()),
+        }
+    }
+
+    /// Adds to integers, each in one step for every reader.
+    pub(crate) fn add_many(&self, deltas: &[([u8; 8], i64)]) -> Result<(), Error> {
+        Ok(self.table.add_many(deltas)?)
+    }
+
+    /// Compacts a log. After a walk as of one moment, updates copy records and the log grows, so
+    /// that later contenders would be slower.
+    pub(crate) fn tidy(&self) -> Result<(), Error> {
+        if let Some(table) = self.table.as_hash() {
+            table.compact(1.0)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of memory, by its own account.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.table.stats().reserved_bytes()
+    }
+}
+
+/// A table, and the executor that answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub(crate) name: &'static str,
+    pub(crate) kind: TableKind,
+    /// `None`: the planner chooses.
+    pub(crate) executor: Option<Executor>,
+    /// True if all objects are seen as of one moment.
+    pub(crate) at_one_moment: bool,
+}
+
+pub(crate) const WAYS: [Way; 7] = [
+    way(LOOK_UP, TableKind::Hash, Some(Executor::LookUp)),
+    way(WALK, TableKind::Hash, Some(Executor::Walk)),
+    way(LOG, TableKind::Hash, Some(Executor::Log)),
+    way(PLANNER, TableKind::Hash, None),
+    way(ORDERED_LOOK_UP, TableKind::Ordered, Some(Executor::LookUp)),
+    way(ORDERED_RANGE, TableKind::Ordered, Some(Executor::Range)),
+    way(ORDERED_PLANNER, TableKind::Ordered, None),
+];
+
+pub(crate) const fn way(name: &'static str, kind: TableKind, executor: Option<Executor>) -> Way {
+    Way { name, kind, executor, at_one_moment: false }
+}
+
+impl Way {
+    /// The name without that of the table.
+    pub(crate) fn deed(self) -> &'static str {
+        self.name.trim_start_matches("sapwood-").trim_start_matches("ordered-")
+    }
+
+    /// True if it can answer.
+    pub(crate) fn answers(self, pick: Pick) -> bool {
+        match (self.kind, self.executor) {
+            (TableKind::Hash, Some(Executor::LookUp)) => pick != Pick::Everything,
+            // Of the whole table, a range is what a list is not.
+            (_, executor) if pick == Pick::EVERY_KEY => executor == Some(Executor::LookUp),
+            // Ranges are scanned, or there is nothing to choose.
+            (TableKind::Ordered, Some(Executor::LookUp) | None) => pick.is_list(),
+            _ => true,
+        }
+    }
+}
+
+/// A run that takes longer than this is not repeated on the same threads.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// The patience with a slow way: it repeats less often.
+#[derive(Default)]
+pub(crate) struct Patience {
+    /// The workload and the threads of a run that took too long.
+    tired_of: Option<(Pick, usize)>,
+}
+
+impl Patience {
+    pub(crate) fn note(&mut self, pick: Pick, threads: usize, elapsed: Duration) {
+        self.tired_of = (elapsed > LONGEST).then_some((pick, threads));
+    }
+
+    pub(crate) fn allows(&self, pick: Pick, threads: usize) -> bool {
+        self.tired_of != Some((pick, threads))
+    }
+}
+
+pub(crate) fn execution_by(way: Way, threads: usize) -> Execution<'static> {
+    let execution = Execution::new().threads(threads);
+    let execution = if way.at_one_moment { execution.at_one_moment() } else { execution };
+    match way.executor {
+        Some(executor) => execution.executor(executor),
+        None => execution,
+    }
+}
+
+/// A way to answer, as an engine.
+pub(crate) struct Answers {
+    way: Way,
+    store: LoadedTable,
+    patience: Patience,
+}
+
+impl Answers {
+    pub(crate) fn new(way: Way, store: LoadedTable) -> Answers {
+        Answers { way, store, patience: Patience::default() }
+    }
+}
+
+impl Engine<Sums> for Answers {
+    fn name(&self) -> &str {
+        self.way.name
+    }
+
+    fn runs(&self, job: &Sums) -> bool {
+        let pick = job.picked.pick;
+        self.way.answers(pick) && self.patience.allows(pick, job.threads)
+    }
+
+    fn run(&mut self, job: &Sums) -> Result<Outcome, Error> {
+        let execution = execution_by(self.way, job.threads);
+        let mut tally = Tally::default();
+        let mut reached_by = None;
+        let begin = Instant::now();
+        for _ in 0..job.times {
+            let (entries, sum, executor) = self.store.sum(&job.picked.query, &execution)?;
+            tally = tally.merge(Tally { entries, sum: sum as u64 });
+            reached_by = Some(executor);
+        }
+        let elapsed = begin.elapsed();
+        self.patience.note(job.picked.pick, job.threads, elapsed);
+        let mut outcome = Outcome::of(job.picked.len() * job.times, elapsed, tally);
+        if let (None, Some(executor)) = (self.way.executor, reached_by) {
+            // The planner's choice.
+            outcome.figures[0].fields =
+                fields(serde_json::json!({ "executor": executor.to_string() }));
+        }
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,220 @@
+//! The cost without a table: a plain loop over the same bytes, which are records of 24 bytes
+//! with a mark of life, a key and an integer, in the order of loading; the integers alone, dense;
+//! and look-ups in batches, each of the line of a bucket and of the record that it leads to.
+//!
+//! Batches overlap their waits without a hint to the processor: the loads of a batch do not depend
+//! on each other, so that they are in flight together.
+
+use std::hint::black_box;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use memmap2::MmapMut;
+use zerocopy::FromBytes;
+
+use super::job::{Pick, Sums};
+use super::objects::{Objects, Placed, amount, key};
+use crate::Error;
+use crate::harness::random::Random;
+use crate::harness::rounds::{Engine, Outcome, run_threads};
+use crate::harness::system::map_huge;
+use crate::harness::tally::Tally;
+
+/// A control word, a key, an integer.
+type Record = [u64; 3];
+pub(super) const LIVE: u64 = 1;
+const BUCKET_WORDS: usize = 8;
+/// Records of a bucket, before rounding the buckets up to a power of two.
+const BUCKET_RECORDS: usize = 6;
+/// Look-ups that are in flight together.
+const BATCH: usize = 32;
+
+pub(crate) const RECORDS: &str = "floor-records";
+pub(crate) const COLUMN: &str = "floor-column";
+pub(crate) const LOOK_UPS: &str = "floor-look-up";
+
+/// One form of the floor, on memory that all share.
+pub(crate) struct AggregateFloor {
+    pub(crate) name: &'static str,
+    pub(crate) memory: Arc<RecordMemory>,
+}
+
+pub(crate) struct RecordMemory {
+    records: MmapMut,
+    column: MmapMut,
+    buckets: MmapMut,
+}
+
+impl RecordMemory {
+    pub(super) fn load(objects: &Objects) -> RecordMemory {
+        let count = objects.count() as usize;
+        let mut memory = RecordMemory {
+            records: map_huge(count * size_of::<Record>()),
+            column: map_huge(count * 8),
+            buckets: map_huge((count / BUCKET_RECORDS).next_power_of_two() * BUCKET_WORDS * 8),
+        };
+        let records = <[Record]>::mut_from_bytes(&mut memory.records).expect(ALIGNED);
+        let column = <[u64]>::mut_from_bytes(&mut memory.column).expect(ALIGNED);
+        for ((record, word), &number) in records.iter_mut().zip(column).zip(objects.in_load_order())
+        {
+            *word = amount(number) as u64;
+            *record = [LIVE, u64::from_ne_bytes(key(number)), *word];
+        }
+        // A write gives each page memory of its own.
+        memory.buckets.fill(0);
+        memory
+    }
+
+    fn records(&self) -> &[Record] {
+        <[Record]>::ref_from_bytes(&self.records).expect(ALIGNED)
+    }
+
+    fn column(&self) -> &[u64] {
+        <[u64]>::ref_from_bytes(&self.column).expect(ALIGNED)
+    }
+
+    fn buckets(&self) -> &[u64] {
+        <[u64]>::ref_from_bytes(&self.buckets).expect(ALIGNED)
+    }
+}
+
+/// Words that threads may share, and buckets.
+type SharedWords<'a> = (&'a mut [[AtomicU64; 3]], &'a [u64]);
+
+impl RecordMemory {
+    /// To be changed in place.
+    pub(super) fn records_and_buckets(&mut self) -> SharedWords<'_> {
+        let records = <[[AtomicU64; 3]]>::mut_from_bytes(&mut self.records).expect(ALIGNED);
+        (records, <[u64]>::ref_from_bytes(&self.buckets).expect(ALIGNED))
+    }
+}
+
+const ALIGNED: &str = "a map is page-aligned and as long as it was asked to be";
+
+impl Engine<Sums> for AggregateFloor {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn runs(&self, job: &Sums) -> bool {
+        match (self.name, job.picked.pick) {
+            (COLUMN, pick) => pick == Pick::Everything,
+            (RECORDS, pick) => !pick.is_list(),
+            (_, pick) => pick != Pick::Everything,
+        }
+    }
+
+    fn run(&mut self, job: &Sums) -> Result<Outcome, Error> {
+        let (memory, picked) = (&*self.memory, &*job.picked);
+        let (elapsed, tallies) = match (self.name, picked.pick) {
+            (COLUMN, _) => run(job, memory.column(), |part| {
+                let sum = part.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
+                Tally { entries: part.len() as u64, sum }
+            }),
+            (RECORDS, Pick::Everything) => run(job, memory.records(), all),
+            (RECORDS, _) => run(job, memory.records(), |part| within(part, picked.numbers.clone())),
+            _ => {
+                run(job, picked.placed(), |part| look_up(memory.buckets(), memory.records(), part))
+            }
+        };
+        let tally = tallies.into_iter().fold(Tally::default(), Tally::merge);
+        Ok(Outcome::of(picked.len() * job.times, elapsed, tally))
+    }
+}
+
+/// Each thread folds a part of its own, as often as the job says.
+fn run<T: Sync>(
+    job: &Sums,
+    all: &[T],
+    fold: impl Fn(&[T]) -> Tally + Sync,
+) -> (std::time::Duration, Vec<Tally>) {
+    let parts: Vec<&[T]> = all.chunks(all.len().div_ceil(job.threads).max(1)).collect();
+    run_threads(&parts, |part| {
+        (0..job.times).fold(Tally::default(), |sum, _| sum.merge(fold(black_box(part))))
+    })
+}
+
+fn all(records: &[Record]) -> Tally {
+    those(records, |_| true)
+}
+
+fn within(records: &[Record], numbers: Range<u32>) -> Tally {
+    let numbers = u64::from(numbers.start)..u64::from(numbers.end);
+    those(records, |key| numbers.contains(&u64::from_be(key)))
+}
+
+/// Sums without branches: keys lie in a random order, and half of the guesses would be wrong.
+#[inline]
+fn those(records: &[Record], is_selected: impl Fn(u64) -> bool) -> Tally {
+    let mut tally = Tally::default();
+    for [control, key, word] in records {
+        let counts = u64::from((control & LIVE != 0) & is_selected(*key));
+        tally.entries += counts;
+        tally.sum = tally.sum.wrapping_add(word & counts.wrapping_neg());
+    }
+    tally
+}
+
+fn look_up(buckets: &[u64], records: &[Record], wanted: &[Placed]) -> Tally {
+    let mut tally = Tally::default();
+    in_batches(buckets, wanted, |place, object| {
+        let [control, found, word] = records[place];
+        if control & LIVE != 0 && found == object.key_word() {
+            tally.add(word);
+        }
+    });
+    tally
+}
+
+/// Calls `visit` with each object and the place of its record, by way of the bucket of its key.
+#[inline]
+pub(super) fn in_batches(
+    buckets: &[u64],
+    wanted: &[Placed],
+    mut visit: impl FnMut(usize, &Placed),
+) {
+    // As many buckets as a power of two says.
+    let mask = (buckets.len() / BUCKET_WORDS - 1) as u64;
+    let bucket =
+        |number: u32| (Random::new(u64::from(number)).next() & mask) as usize * BUCKET_WORDS;
+    let mut places = [0; BATCH];
+    for batch in wanted.chunks(BATCH) {
+        for (place, object) in places.iter_mut().zip(batch) {
+            // Buckets hold zeros, which the compiler does not know.
+            *place = object.place as usize + buckets[bucket(object.number)] as usize;
+        }
+        for (place, object) in places.iter().zip(batch) {
+            visit(*place, object);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::job::Picked;
+    use super::*;
+    use crate::harness::rounds::Job;
+
+    #[test]
+    fn every_form_finds_what_is_selected() {
+        let objects = Arc::new(Objects::new(2_000));
+        let memory = Arc::new(RecordMemory::load(&objects));
+        let form = |name| AggregateFloor { name, memory: Arc::clone(&memory) };
+        let mut ran = 0;
+        for pick in Pick::ALL {
+            let picked = Arc::new(Picked::new(pick, &objects).expect("the query is sound"));
+            for threads in [1, 3] {
+                let job = Sums { picked: Arc::clone(&picked), threads, times: 2 };
+                for mut form in [RECORDS, COLUMN, LOOK_UPS].map(form) {
+                    if form.runs(&job) {
+                        let found = form.run(&job).expect("it cannot fail").tally;
+                        assert_eq!(Some(found), job.expected(), "{}, {}", form.name, pick.name());
+                        ran += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(ran, 2 * (1 + 4 + 6));
+    }
+}

@@ -1,0 +1,233 @@
+//! The workloads: the timed operations, and the keys of each.
+
+use super::space::Space;
+use crate::harness::random::{Random, zipf};
+use crate::harness::rounds::Job;
+use crate::harness::sample::{OPERATIONS, SCANS, Unit};
+use crate::harness::tally::Tally;
+
+/// Entries that a long scan visits, as in Oak's evaluation.
+const SCAN_ENTRIES: usize = 10_000;
+/// Writes in a hundred operations of the mixed workload.
+const MIXED_WRITES_PERCENT: u64 = 5;
+/// Keys of a call that looks many up.
+const KEYS_OF_A_CALL: usize = 64;
+
+/// The value of each entry of a queue.
+pub(crate) const QUEUED: [u8; 100] = [7; 100];
+
+/// A workload: its name, its place in the table, and its operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OrderedWorkload {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// Seeds of keys have it, here and in `bench-vs/jvm`.
+    number: u64,
+}
+
+/// The operation of a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Get,
+    GetCopy,
+    GetMany,
+    Mixed,
+    PutIfAbsentOrUpdate,
+    Put,
+    UpdateZipf,
+    /// All entries are put into an empty map, in the order of their keys or against it.
+    Load {
+        descending: bool,
+    },
+    Scan(Scan),
+    First,
+    /// A put, and a pop at one end of a queue.
+    Queue(End),
+}
+
+/// An end of a queue whose entries are put in ascending order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    First,
+    Last,
+}
+
+/// A scan's shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Scan {
+    pub(crate) form: ScanForm,
+    pub(crate) descending: bool,
+    /// Entries that it visits, where as many are loaded.
+    pub(crate) entries: usize,
+}
+
+/// The form in which a scan returns entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ScanForm {
+    /// A closure is called with each entry.
+    Stream,
+    /// An iterator yields each entry.
+    Iterator,
+    /// Keys alone are read.
+    Keys,
+}
+
+const fn scan(form: ScanForm, descending: bool, entries: usize) -> Kind {
+    Kind::Scan(Scan { form, descending, entries })
+}
+
+/// Oak's scenarios, scans of keys alone and of few entries, batches, queues, skew and loads in
+/// order.
+const KINDS: [(&str, Kind); 21] = [
+    ("get-zero-copy", Kind::Get),
+    ("get-copy", Kind::GetCopy),
+    ("get-many", Kind::GetMany),
+    ("get-95-put-5", Kind::Mixed),
+    ("put-if-absent-or-update", Kind::PutIfAbsentOrUpdate),
+    ("put", Kind::Put),
+    ("update-zipf", Kind::UpdateZipf),
+    ("load-ascending", Kind::Load { descending: false }),
+    ("load-descending", Kind::Load { descending: true }),
+    ("scan-ascending-stream", scan(ScanForm::Stream, false, SCAN_ENTRIES)),
+    ("scan-ascending-iterator", scan(ScanForm::Iterator, false, SCAN_ENTRIES)),
+    ("scan-descending-stream", scan(ScanForm::Stream, true, SCAN_ENTRIES)),
+    ("scan-descending-iterator", scan(ScanForm::Iterator, true, SCAN_ENTRIES)),
+    ("scan-ascending-keys", scan(ScanForm::Keys, false, SCAN_ENTRIES)),
+    ("scan-descending-keys", scan(ScanForm::Keys, true, SCAN_ENTRIES)),
+    ("scan-1", scan(ScanForm::Stream, false, 1)),
+    ("scan-10", scan(ScanForm::Stream, false, 10)),
+    ("scan-100", scan(ScanForm::Stream, false, 100)),
+    ("first", Kind::First),
+    ("fifo", Kind::Queue(End::First)),
+    ("lifo", Kind::Queue(End::Last)),
+];
+
+impl OrderedWorkload {
+    /// The workload of a name of the table.
+    pub(crate) fn named(name: &str) -> Option<OrderedWorkload> {
+        let at = KINDS.iter().position(|(known, _)| *known == name)?;
+        Some(OrderedWorkload { name: KINDS[at].0, kind: KINDS[at].1, number: at as u64 })
+    }
+}
+
+impl Scan {
+    /// False for a scan of few entries, of which a run has as many as of point operations.
+    pub(crate) fn is_long(self) -> bool {
+        self.entries == SCAN_ENTRIES
+    }
+}
+
+impl Kind {
+    /// Operations of one call.
+    pub(crate) fn operations_of_a_call(self) -> usize {
+        if self == Kind::GetMany { KEYS_OF_A_CALL } else { 1 }
+    }
+
+    /// True if it puts all entries into an empty map.
+    pub(crate) fn loads(self) -> bool {
+        matches!(self, Kind::Load { .. })
+    }
+}
+
+/// One timed run: the same for every engine.
+#[derive(Debug, Clone)]
+pub(crate) struct OrderedJob {
+    pub(crate) workload: OrderedWorkload,
+    pub(crate) threads: usize,
+    /// Operations of each thread.
+    pub(crate) ops: usize,
+    pub(crate) seed: u64,
+    pub(crate) expected: Option<Tally>,
+}
+
+impl OrderedJob {
+    /// A run with keys of its own in each round.
+    pub(crate) fn new(
+        workload: OrderedWorkload,
+        threads: usize,
+        ops: usize,
+        round: usize,
+    ) -> OrderedJob {
+        let seed = (workload.number << 24) | ((threads as u64) << 16) | round as u64;
+        OrderedJob { workload, threads, ops, seed, expected: None }
+    }
+}
+
+impl Job for OrderedJob {
+    fn workload(&self) -> String {
+        self.workload.name.to_owned()
+    }
+
+    fn unit(&self) -> &'static Unit {
+        if matches!(self.workload.kind, Kind::Scan(_)) { &SCANS } else { &OPERATIONS }
+    }
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn expected(&self) -> Option<Tally> {
+        self.expected
+    }
+}
+
+/// One planned operation: a key's number or a scan's first rank, and whether it writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeyOp(u32);
+
+const WRITES: u32 = 1 << 31;
+
+impl KeyOp {
+    pub(crate) fn number(self) -> u32 {
+        self.0 & !WRITES
+    }
+
+    pub(crate) fn writes(self) -> bool {
+        self.0 & WRITES != 0
+    }
+}
+
+impl OrderedJob {
+    /// The operations of one thread, drawn before the clock starts.
+    ///
+    /// Gets draw from the loaded keys, so that each reads a value; writes draw from the whole
+    /// range, so that half of them insert, but for skewed updates, which draw from the loaded keys;
+    /// scans begin where all their entries are ahead; threads that load take every so manieth key.
+    pub(crate) fn plan(&self, space: &Space, thread: usize) -> Vec<KeyOp> {
+        let seed = self.seed.wrapping_add((thread as u64) << 32);
+        let mut random = Random::new(seed);
+        let loaded = space.loaded_in_order();
+        let mut repeat = |op: &mut dyn FnMut(&mut Random) -> KeyOp| -> Vec<KeyOp> {
+            (0..self.ops).map(|_| op(&mut random)).collect()
+        };
+        let of_loaded =
+            |random: &mut Random| KeyOp(loaded[random.below(loaded.len() as u32) as usize]);
+        let written = |random: &mut Random| KeyOp(random.below(space.range()) | WRITES);
+        match self.workload.kind {
+            Kind::Get | Kind::GetCopy | Kind::GetMany => repeat(&mut |random| of_loaded(random)),
+            Kind::Mixed => repeat(&mut |random| match random.next() % 100 {
+                0..MIXED_WRITES_PERCENT => written(random),
+                _ => of_loaded(random),
+            }),
+            Kind::Put | Kind::PutIfAbsentOrUpdate => repeat(&mut |random| written(random)),
+            Kind::UpdateZipf => {
+                let ranks = zipf(loaded.len() as u32, self.ops, seed);
+                ranks.iter().map(|&rank| KeyOp(loaded[rank as usize] | WRITES)).collect()
+            }
+            Kind::Load { descending: false } => every(loaded.iter(), thread, self.threads),
+            Kind::Load { descending: true } => every(loaded.iter().rev(), thread, self.threads),
+            Kind::First | Kind::Queue(_) => vec![KeyOp(0); self.ops],
+            Kind::Scan(scan) => {
+                let entries = space.scan_entries(scan.entries);
+                let starts = (loaded.len() - entries + 1) as u32;
+                let last = if scan.descending { entries as u32 - 1 } else { 0 };
+                repeat(&mut |random| KeyOp(random.below(starts) + last))
+            }
+        }
+    }
+}
+
+/// The keys that one of several threads loads.
+fn every<'n>(numbers: impl Iterator<Item = &'n u32>, thread: usize, threads: usize) -> Vec<KeyOp> {
+    numbers.skip(thread).step_by(threads).map(|&number| KeyOp(number | WRITES)).collect()
+}
