@@ -186,9 +186,10 @@ impl Report {
             }
         }
         if sample.unit == &NANOSECONDS {
-            line["p50_ns"] = json!(sample.percentile(|round| round.p50));
-            line["p99_ns"] = json!(sample.percentile(|round| round.p99));
-            line["p999_ns"] = json!(sample.percentile(|round| round.p999));
+            // Whole nanoseconds.
+            line["p50_ns"] = json!(sample.percentile(|round| round.p50) as u64);
+            line["p99_ns"] = json!(sample.percentile(|round| round.p99) as u64);
+            line["p999_ns"] = json!(sample.percentile(|round| round.p999) as u64);
         }
         line
     }

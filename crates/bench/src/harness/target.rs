@@ -167,13 +167,18 @@ impl Target {
                 let unit = if on == workload { unit } else { self.unit };
                 let theirs = report.sample(named, on, count, unit)?;
                 let mut words = vec![engine.to_owned(), other.to_owned()];
-                words.extend((count != threads).then(|| format!("{count} thread")));
+                let plural = if count == 1 { "" } else { "s" };
+                words.extend((count != threads).then(|| format!("{count} thread{plural}")));
                 words.retain(|word| !word.is_empty());
                 (format!("against {}", words.join(", ")), to(&judged(theirs)))
             }
             Against::Before(engine, figure) => match sample(engine) {
                 Some(theirs) => (format!("against {engine} in this run"), to(&judged(theirs))),
-                None => (format!("against {engine} as measured before"), to(&[figure])),
+                None => {
+                    let amount = self.unit.map(|unit| format!(", {}", unit.table_name));
+                    let amount = amount.unwrap_or_default();
+                    (format!("against {engine} as measured before{amount}"), to(&[figure]))
+                }
             },
             Against::Constant(figure) => {
                 let unit = ours.unit;

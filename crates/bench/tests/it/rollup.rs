@@ -62,7 +62,7 @@ fn the_tables_name_engines_targets_and_the_command() {
         "sapwood-rollup: ingest, hour against druid-onheap as measured before",
         "sapwood-rollup: ingest, hour against 1 thread",
         "sapwood-rollup: ingest, hour against hash-map",
-        "this run has 5000 rows",
+        "this run has 5000 entries",
         "Repeat with: ",
     ];
     check_texts(&printed, &wanted, &["all:", "flights", " hit", " miss"]);
