@@ -16,7 +16,7 @@ mod changes;
 mod description;
 mod hash;
 mod kept;
-#[cfg(feature = "rollup")]
+#[cfg_attr(not(feature = "rollup"), path = "db_log/no_rollups.rs")]
 mod rollups;
 mod trees;
 
@@ -39,9 +39,6 @@ pub(crate) use description::Description;
 pub(crate) use hash::DropOfHash;
 pub(crate) use kept::{Kept, Place};
 
-#[cfg(not(feature = "rollup"))]
-use crate::no_rollups::OpenRollups;
-#[cfg(feature = "rollup")]
 use rollups::OpenRollups;
 
 /// What the log of a database costs, and how it is.

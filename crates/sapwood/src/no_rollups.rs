@@ -25,16 +25,6 @@ pub(crate) struct RollupTarget(Infallible);
 #[derive(Debug)]
 pub(crate) struct Records(Infallible);
 
-/// The roll-ups that are open.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct OpenRollups;
-
-impl OpenRollups {
-    /// Merges small segments.
-    #[expect(clippy::unused_self, reason = "the other build has some")]
-    pub(crate) fn merge(&self) {}
-}
-
 impl RollupTable {
     pub(crate) fn name(&self) -> &str {
         match self.0 {}

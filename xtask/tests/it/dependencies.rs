@@ -128,23 +128,54 @@ fn allows(table: &[(&str, &[&str])], user: &str, used: &str) -> bool {
     table.iter().any(|(name, allowed)| *name == user && allowed.contains(&used))
 }
 
-/// Features that only tests need (seeded faults), and those that would change other crates of a
-/// program that embeds the library (the order of every `serde_json::Map`).
-#[test]
-fn programs_get_no_crate_or_feature_for_tests_and_the_command_line() {
+/// The crates that a program builds which depends on the facade, itself included, with their features.
+fn crates_of_the_facade(flags: &[&str]) -> BTreeSet<String> {
     let tree = std::process::Command::new(env!("CARGO"))
-        .args(["tree", "--locked", "-p", "sapwood", "-e", "normal", "--prefix", "none"])
+        .args(["tree", "--locked", "-p", "sapwood", "-e", "normal,build", "--prefix", "none"])
         .args(["-f", "{p}\t{f}"])
+        .args(flags)
         .current_dir(root())
         .output()
         .expect("cargo runs");
     assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
-    let lines: BTreeSet<_> = String::from_utf8(tree.stdout)
-        .expect("names are text")
-        .lines()
-        .map(str::to_owned)
-        .collect();
-    let name = |line: &str| line.split(' ').next().expect("a line has a name").to_owned();
+    let lines = String::from_utf8(tree.stdout).expect("names are text");
+    lines.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+}
+
+fn name(line: &str) -> String {
+    line.split(' ').next().expect("a line has a name").to_owned()
+}
+
+/// The most crates of a program with the default features of the facade.
+const CRATES_MAX: usize = 45;
+
+#[test]
+fn programs_build_what_they_use() {
+    let crates = crates_of_the_facade(&[]);
+    assert!(crates.len() <= CRATES_MAX, "{} crates: {crates:?}", crates.len());
+    let names: BTreeSet<_> = crates.iter().map(|line| name(line)).collect();
+    let of_features = [
+        ("sql", &["sqlparser", "datasketches"][..]),
+        ("rollup", &["regex", "jiff", "roaring", "datasketches"]),
+        ("documents", &["serde_json", "rmp"]),
+        ("serde", &["serde"]),
+        ("derive", &["sapwood-derive"]),
+    ];
+    for (feature, wanted) in of_features {
+        let with = crates_of_the_facade(&["--features", feature]);
+        let with: BTreeSet<_> = with.iter().map(|line| name(line)).collect();
+        for wanted in wanted {
+            assert!(with.contains(*wanted), "{feature} has {wanted}");
+            assert!(!names.contains(*wanted), "{wanted} is built without {feature}");
+        }
+    }
+}
+
+/// Features that only tests need (seeded faults), and those that would change other crates of a
+/// program that embeds the library (the order of every `serde_json::Map`).
+#[test]
+fn programs_get_no_crate_or_feature_for_tests_and_the_command_line() {
+    let lines = crates_of_the_facade(&["--features", "derive,documents,parquet,serde,sql"]);
     let names: BTreeSet<_> = lines.iter().map(|line| name(line)).collect();
     assert!(names.contains("sapwood-disk") && names.contains("serde_json"), "{names:?}");
     let unwanted = ["rand", "rand_core", "rand_chacha", "chacha20", "cpufeatures", "indexmap"];

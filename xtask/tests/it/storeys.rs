@@ -42,7 +42,12 @@ const HOUSES: &[House] = &[
     },
     House {
         name: "engine",
-        storeys: &[&["address", "journal", "outcome", "range"], &["batch"], &["buffer"], &["held"]],
+        storeys: &[
+            &["address", "flow", "journal", "outcome", "range"],
+            &["batch"],
+            &["buffer"],
+            &["held"],
+        ],
         steps_up: &[],
     },
     House {
@@ -200,7 +205,7 @@ const HOUSES: &[House] = &[
             &["formats", "key_versions"],
             &["directory"],
             &["db_log", "log_reader"],
-            &["hash_table", "ordered_table", "rollup_table", "tree_table"],
+            &["hash_table", "no_rollups", "ordered_table", "rollup_table", "tree_table"],
             &["table"],
             &["transaction"],
             &["rows"],
