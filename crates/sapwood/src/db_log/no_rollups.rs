@@ -2,7 +2,7 @@
 
 /// The roll-ups that are open.
 #[derive(Debug, Clone, Default)]
-pub(super) struct OpenRollups;
+pub(super) struct OpenRollups {}
 
 impl OpenRollups {
     /// Merges small segments.
