@@ -1,7 +1,7 @@
 //! The minutes that CI may take, step by step.
 //!
 //! Seconds on two quiet cores, from a clean clone. A change that adds to a step pays for it here, in sight of
-//! a reviewer; the sum stays below [`TOTAL_MAX`]. Machines differ and are shared, so a run fails only far
+//! a reviewer; the sum stays below 25 minutes. Machines differ and are shared, so a run fails only far
 //! beyond its budget.
 
 use std::time::Duration;
