@@ -15,21 +15,20 @@ pub(crate) const TOTAL_MAX: Duration = Duration::from_secs(25 * 60);
 /// A run fails where it takes more than so many times its budget.
 pub(crate) const SLACK: u32 = 2;
 
-const STEPS: [(&str, u64); 14] = [
+const STEPS: [(&str, u64); 13] = [
     ("format", 5),
-    ("clippy", 270),
+    ("clippy", 200),
     ("clippy of features: none", 15),
     ("clippy of features: derive,documents,serde,sql", 15),
     ("clippy of features: rollup", 15),
     ("clippy of the plain program", 30),
-    ("docs", 90),
-    ("loom", 90),
-    ("build of tests", 420),
-    ("unit tests", 240),
-    ("integration tests", 300),
+    ("docs", 60),
+    ("loom", 120),
+    ("build of tests", 540),
+    ("tests", 420),
     ("doc tests", 240),
     ("clients", 60),
-    ("types", 30),
+    ("types", 20),
 ];
 
 /// The budget of a step, if it is a step of CI.

@@ -59,9 +59,8 @@ pub(crate) fn test() -> Steps {
     // Unit, integration and doc tests, bench smokes, layout tables, rules of the documents.
     let test = "cargo test --workspace --all-features --no-fail-fast";
     steps.push(Step::new("build of tests", &format!("{test} --no-run --tests")));
-    // Some wait for disks, clocks and processes, so the three kinds run side by side.
-    steps.push(Step::new("unit tests", &format!("{test} --lib --bins --examples")));
-    steps.push(Step::new("integration tests", &format!("{test} --test it")).beside());
+    // Some wait for disks, clocks and processes: several run at once.
+    steps.push(Step::new("tests", "cargo xtask binaries"));
     steps.push(Step::new("doc tests", &format!("{test} --doc")).beside());
     Ok(steps)
 }

@@ -1,6 +1,7 @@
 //! Every chore of the workspace, each runnable alone: `cargo xtask --help` lists them.
 #![forbid(unsafe_code)]
 
+mod binaries;
 mod budget;
 mod chores;
 mod failures;
@@ -27,6 +28,8 @@ enum Chore {
         #[arg(long)]
         all: bool,
     },
+    /// The programs of all unit and integration tests, several at a time
+    Binaries,
     /// Format and clippy, warnings denied
     Lint,
     /// The API documentation, warnings denied
@@ -125,6 +128,7 @@ fn main() -> ExitCode {
     let xtask = xtask.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let root = Path::new(&xtask).parent().expect("xtask lies in the root");
     let steps = match chore {
+        Chore::Binaries => return binaries::run_all(root),
         Chore::Test { all: false } => chores::test(),
         Chore::Test { all: true } => chores::all(root),
         Chore::Lint => chores::lint(),
