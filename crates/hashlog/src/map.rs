@@ -268,6 +268,11 @@ impl HashLog {
         value: &[u8],
         mut change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Upsert<R>> {
+        if Fixed::word(value).is_some()
+            && let Some(answer) = self.update_at_once(key, &mut change)
+        {
+            return Ok(Upsert::Updated(answer));
+        }
         let mut answer = None;
         let done = self.upsert_with(key, value, &mut |value| answer = Some(change(value)))?;
         Ok(match (done, answer) {
