@@ -1,7 +1,7 @@
 //! The minutes that CI may take, step by step.
 //!
-//! Seconds on two quiet cores, from a clean clone. A change that adds to a step pays for it here, in sight of
-//! a reviewer; the sum stays below 25 minutes. Machines differ and are shared, so a run fails only far
+//! Seconds to aim at on two quiet cores, from a clean clone; the table at the end of a run shows which steps
+//! are beyond. A change that adds to a step pays for it here, in sight of a reviewer; the sum stays below 25 minutes. Machines differ and are shared, so a run fails only far
 //! beyond its budget.
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::step::{Step, groups};
 pub(crate) const TOTAL_MAX: Duration = Duration::from_secs(25 * 60);
 
 /// A run fails where it takes more than so many times its budget.
-pub(crate) const SLACK: u32 = 2;
+pub(crate) const SLACK: u32 = 3;
 
 const STEPS: [(&str, u64); 13] = [
     ("format", 5),
