@@ -345,7 +345,7 @@ impl ChunkMap {
         Ok(answer)
     }
 
-    /// As `update`, compiled once.
+    /// Updates a value by a closure of any type: the one compiled copy of `update`.
     fn update_with(
         &self,
         key: &[u8],
@@ -404,7 +404,7 @@ impl ChunkMap {
         })
     }
 
-    /// As `put_if_absent_or_update`, compiled once.
+    /// Inserts a value or updates the one there: the one compiled copy of `put_if_absent_or_update`.
     fn upsert_with(
         &self,
         key: &[u8],

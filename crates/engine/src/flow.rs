@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 /// Runs a walk whose visitor puts the value that it breaks with aside, by [`broken_off`].
 ///
 /// # Errors
-/// Those of the walk.
+/// The walk's own error.
 ///
 /// ```
 /// use std::ops::ControlFlow;

@@ -57,7 +57,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
     }
 }
 
-/// Where a path meets a value that has no such step, it leads nowhere.
+/// Ends a path at a value without its next step: nothing is found.
 macro_rules! leads_nowhere {
     ($($visit:ident: $type:ty,)*) => {$(
         fn $visit<E: serde::de::Error>(self, _: $type) -> Result<Self::Value, E> {
@@ -118,7 +118,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 }
 
-/// Whether a member's name is the wanted one.
+/// Compares a member's name with the wanted one.
 struct Is<'p> {
     name: Option<&'p str>,
 }
