@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The same flights in an ordered table and in a hash table, by day and number.
+/// Flights in an ordered table and in a hash table, by day and number.
 fn tables() -> Result<[Table; 2], Box<dyn Error>> {
     let fields: Layout =
         "key(day:u8, flight:u32), delay:i16le@0, airport:text3@2, budget:i16le@5".parse()?;

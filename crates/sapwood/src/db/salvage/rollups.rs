@@ -1,4 +1,4 @@
-//! What can be saved of roll-up tables.
+//! Roll-up tables of a damaged directory: copies of their segments and batches.
 
 use std::cell::RefCell;
 use std::sync::Arc;
