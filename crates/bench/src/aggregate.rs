@@ -6,15 +6,6 @@
 //! and the floor, a plain loop over the same bytes, takes its turns in the same rounds. A rate
 //! counts the objects that were selected. Every answer of every round is compared with the right
 //! one; that holds beside a writer too, whose cost is measured.
-//!
-//! | module | holds |
-//! |---|---|
-//! | `objects` | the objects, their places and their sums |
-//! | `job` | the queries and their selections |
-//! | `engines` | the tables, by each executor |
-//! | `floor` | the hardware's lower bound: the same bytes without a table |
-//! | `disaggregate` | disaggregation: a total is spread over the objects |
-//! | `writers` | exact sums beside a writer |
 
 mod disaggregate;
 mod engines;
@@ -30,12 +21,10 @@ use std::time::Duration;
 use sapwood::aggregate::Executor;
 use serde_json::json;
 
-use crate::Error;
-use crate::harness::args::{Bench, Flags, Plan};
-use crate::harness::report::Report;
-use crate::harness::rounds::{Engine, rounds};
-use crate::harness::sample::{Ratio, Sample, is_ours};
-use crate::harness::target::{Against, Target, Targets};
+use crate::Result;
+use crate::harness::{
+    Against, Bench, Engine, Flags, Plan, Ratio, Report, Sample, Target, Targets, is_ours, rounds,
+};
 use disaggregate::{Disaggregation, Spread, SpreadFloor, SpreadTotal};
 use engines::{Answers, LoadedTable, TableKind, WAYS, Way};
 use floor::{AggregateFloor, COLUMN, LOOK_UPS, RECORDS, RecordMemory};
@@ -43,7 +32,6 @@ use job::{Fraction, Pick, Picked, Sums};
 use objects::Objects;
 use writers::WrittenTable;
 
-/// The number of objects at which the targets are judged.
 const TARGET_OBJECTS: usize = 10_000_000;
 /// Most bytes that tables and the floor together may take.
 const BYTES_MAX: u64 = 15 << 30;
@@ -163,7 +151,6 @@ pub struct AggregateArgs {
     part: Vec<AggregatePart>,
 }
 
-/// A part of the bench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum AggregatePart {
     /// Sums of all, of ranges and of lists of keys, by each executor
@@ -180,7 +167,7 @@ enum AggregatePart {
 ///
 /// A flag names what does not exist, the tables would not fit into memory, a table answered
 /// wrongly, or `out` refuses what is written.
-pub fn run_to(args: &AggregateArgs, out: &mut dyn Write) -> Result<(), Error> {
+pub fn run_to(args: &AggregateArgs, out: &mut dyn Write) -> Result {
     let plan = args.flags.plan(&BENCH, &[])?;
     for &count in &plan.entries {
         check_memory(&plan, count)?;
@@ -195,7 +182,6 @@ pub fn run_to(args: &AggregateArgs, out: &mut dyn Write) -> Result<(), Error> {
     sheet.end()
 }
 
-/// True if a kind of table is loaded with so many objects.
 fn takes(plan: &Plan, kind: TableKind, count: usize) -> bool {
     let is_wanted = |kind| WAYS.iter().any(|way| way.kind == kind && plan.takes(way.name));
     let fits =
@@ -203,8 +189,7 @@ fn takes(plan: &Plan, kind: TableKind, count: usize) -> bool {
     is_wanted(kind) && fits
 }
 
-/// Looks whether everything fits into memory.
-fn check_memory(plan: &Plan, count: usize) -> Result<(), Error> {
+fn check_memory(plan: &Plan, count: usize) -> Result {
     let tables = TableKind::ALL.into_iter().filter(|kind| takes(plan, *kind, count));
     let has_floor = [RECORDS, COLUMN, LOOK_UPS].iter().any(|name| plan.takes(name));
     let lists = if count <= LISTED_OBJECTS_MAX { job::BYTES_EXPECTED } else { job::BYTES_OF_PARTS };
@@ -236,11 +221,11 @@ struct AggregateCourse<'a> {
 }
 
 impl AggregateCourse<'_> {
-    fn load(plan: &Plan, count: usize) -> Result<AggregateCourse<'_>, Error> {
+    fn load(plan: &Plan, count: usize) -> Result<AggregateCourse<'_>> {
         let objects = Arc::new(Objects::new(u32::try_from(count)?));
         let are_listed = count <= LISTED_OBJECTS_MAX;
         let picks = Pick::ALL.iter().filter(|pick| are_listed || **pick != Pick::EVERY_KEY);
-        let picks: Result<Vec<_>, Error> =
+        let picks: Result<Vec<_>> =
             picks.map(|pick| Ok(Arc::new(Picked::new(*pick, &objects)?))).collect();
         let mut report = Report::new("aggregate", count, "8+8 B", &[]);
         report.title =
@@ -258,7 +243,7 @@ impl AggregateCourse<'_> {
         Ok(AggregateCourse { plan, objects, picks: picks?, stores, report })
     }
 
-    fn run(mut self, parts: &[AggregatePart]) -> Result<Report, Error> {
+    fn run(mut self, parts: &[AggregatePart]) -> Result<Report> {
         let has = |part| parts.is_empty() || parts.contains(&part);
         if has(AggregatePart::Sums) {
             self.sums()?;
@@ -284,7 +269,6 @@ impl AggregateCourse<'_> {
         self.picks.iter().find(|picked| picked.pick == pick).expect("all picks are there")
     }
 
-    /// The ways of the tables that are there, if they are wanted.
     fn ways(&self) -> impl Iterator<Item = (Way, &LoadedTable)> {
         let wanted = WAYS.into_iter().filter(|way| self.plan.takes(way.name));
         wanted.flat_map(|way| {
@@ -292,12 +276,11 @@ impl AggregateCourse<'_> {
         })
     }
 
-    /// The floor's memory, if one of its forms is wanted.
     fn floor(&self, names: &[&'static str]) -> Option<RecordMemory> {
         names.iter().any(|name| self.plan.takes(name)).then(|| RecordMemory::load(&self.objects))
     }
 
-    fn sums(&mut self) -> Result<(), Error> {
+    fn sums(&mut self) -> Result {
         let mut engines: Vec<Box<dyn Engine<Sums>>> = Vec::new();
         for (way, store) in self.ways() {
             engines.push(Box::new(Answers::new(way, store.clone())));
@@ -318,7 +301,7 @@ impl AggregateCourse<'_> {
         Ok(())
     }
 
-    fn disaggregations(&mut self) -> Result<(), Error> {
+    fn disaggregations(&mut self) -> Result {
         let mut engines: Vec<Box<dyn Engine<Disaggregation>>> = Vec::new();
         for (way, store) in self.ways() {
             engines.push(Box::new(Spread::new(way, store.clone())));
@@ -341,7 +324,7 @@ impl AggregateCourse<'_> {
         Ok(())
     }
 
-    fn writers(&mut self) -> Result<(), Error> {
+    fn writers(&mut self) -> Result {
         let window =
             self.plan.mode.pick(Duration::from_millis(2), writers::WINDOW, writers::WINDOW);
         for store in &self.stores {
@@ -394,7 +377,7 @@ fn context(report: &mut Report) {
     };
     let contexts: Vec<_> = report.samples.iter().map(context).collect();
     for (sample, context) in report.samples.iter_mut().zip(contexts) {
-        sample.fields.extend(context.map(crate::harness::sample::fields).unwrap_or_default());
+        sample.fields.extend(context.map(crate::harness::fields).unwrap_or_default());
     }
 }
 

@@ -7,16 +7,6 @@
 //! Engines take turns in each round. Every run checks the values that it leaves.
 //!
 //! Engines outside this workspace run the same workloads through [`DurableStore`] and [`run_with`].
-//!
-//! | module | holds |
-//! |---|---|
-//! | `data` | levels of durability; keys and values |
-//! | `store` | the interface of an engine |
-//! | `ours`, `redb`, `redis` | the engines of this workspace |
-//! | `writers` | threads that put for a while |
-//! | `levels` | rates of puts at each level, beside the disk by itself |
-//! | `checkpoints` | single puts beside a checkpoint; bytes of the log for a change |
-//! | `recovery` | opening what was closed, and what ended |
 
 mod checkpoints;
 mod data;
@@ -34,10 +24,8 @@ use std::time::Duration;
 pub use data::{Data, Level};
 pub use store::{DurableEngine, DurablePlace, DurableStore};
 
-use crate::Error;
-use crate::harness::args::{Bench, Flags, Plan, or};
-use crate::harness::sample::{NANOSECONDS, SECONDS};
-use crate::harness::target::{Against, Target, Targets};
+use crate::Result;
+use crate::harness::{Against, Bench, Flags, NANOSECONDS, Plan, SECONDS, Target, Targets, or};
 use ours::{HASH, ORDERED};
 
 pub(crate) const BENCH: Bench = Bench {
@@ -127,7 +115,6 @@ pub struct DurabilityArgs {
     seconds: Option<f64>,
 }
 
-/// A part of the bench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum DurabilityPart {
     /// Rates of puts at each level
@@ -140,18 +127,16 @@ enum DurabilityPart {
     LogBytes,
 }
 
-/// The measurements of a run, with every default filled in.
 struct Sizes {
     plan: Plan,
     levels: Vec<Level>,
     checkpointed: u32,
     recovered: u32,
-    /// The time of a run.
     time: Duration,
 }
 
 impl Sizes {
-    fn new(args: &DurabilityArgs, engines: &[DurableEngine]) -> Result<Sizes, Error> {
+    fn new(args: &DurabilityArgs, engines: &[DurableEngine]) -> Result<Sizes> {
         let outside: Vec<&str> = engines.iter().map(|engine| engine.name).collect();
         let plan = args.flags.plan(&BENCH, &outside)?;
         let seconds = args.seconds.unwrap_or(plan.mode.pick(0.01, 0.6, 0.6));
@@ -189,7 +174,7 @@ pub fn engines() -> Vec<DurableEngine> {
 /// # Errors
 ///
 /// The errors of [`run_with`].
-pub fn run_to(args: &DurabilityArgs, out: &mut dyn Write) -> Result<(), Error> {
+pub fn run_to(args: &DurabilityArgs, out: &mut dyn Write) -> Result {
     run_with(args, &engines(), out)
 }
 
@@ -199,11 +184,7 @@ pub fn run_to(args: &DurabilityArgs, out: &mut dyn Write) -> Result<(), Error> {
 ///
 /// A flag names what does not exist, the folder cannot be used, our engine answered wrongly, or
 /// `out` refuses what is written.
-pub fn run_with(
-    args: &DurabilityArgs,
-    engines: &[DurableEngine],
-    out: &mut dyn Write,
-) -> Result<(), Error> {
+pub fn run_with(args: &DurabilityArgs, engines: &[DurableEngine], out: &mut dyn Write) -> Result {
     let sizes = Sizes::new(args, engines)?;
     let mut sheet = args.flags.open(out)?;
     let has =

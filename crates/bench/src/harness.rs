@@ -12,16 +12,28 @@
 //! | `system` | memory, folders and the name of the machine |
 //! | `process`, `python`, `jvm` | programs of `bench-vs` |
 
-pub(crate) mod args;
-pub(crate) mod consume;
+mod args;
+mod consume;
 pub(crate) mod jvm;
 pub mod plot;
 pub(crate) mod process;
 pub(crate) mod python;
-pub(crate) mod random;
-pub(crate) mod report;
-pub(crate) mod rounds;
-pub(crate) mod sample;
-pub(crate) mod system;
-pub(crate) mod tally;
-pub(crate) mod target;
+mod random;
+mod report;
+mod rounds;
+mod sample;
+mod system;
+mod tally;
+mod target;
+
+pub(crate) use args::*;
+pub(crate) use consume::consume;
+pub(crate) use plot::PlotFile;
+pub(crate) use process::{Process, number};
+pub(crate) use random::*;
+pub(crate) use report::*;
+pub(crate) use rounds::*;
+pub(crate) use sample::*;
+pub(crate) use system::*;
+pub use tally::Tally;
+pub(crate) use target::*;

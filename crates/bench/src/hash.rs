@@ -6,15 +6,6 @@
 //! operations. Every value names its key: reads are summed and compared with what the keys must
 //! give, written values are looked at after each run, and sums of what was added are compared
 //! before and after.
-//!
-//! | module | holds |
-//! |---|---|
-//! | `job` | the keys and values, the timed operations |
-//! | `store` | the interface of a map, and a job on one |
-//! | `engines` | the maps of this process |
-//! | `floor` | the hardware's lower bound: the same memory without a map |
-//! | [`peer`] | maps outside this workspace that take part |
-//! | [`spill`] | stores whose data is larger than their memory |
 
 mod engines;
 mod floor;
@@ -24,13 +15,11 @@ mod store;
 
 use std::io::Write;
 
-use crate::Error;
-use crate::harness::args::{Bench, Flags, Plan};
-use crate::harness::report::Report;
-use crate::harness::rounds::{Figure, latencies, rounds};
-use crate::harness::sample::{BYTES_OF_ENTRY, OPERATIONS, fields, is_ours};
-use crate::harness::system::touch;
-use crate::harness::target::{Against, Bound, Target, Targets};
+use crate::Result;
+use crate::harness::{
+    Against, BYTES_OF_ENTRY, Bench, Bound, Figure, Flags, Mode, OPERATIONS, Plan, Report, Target,
+    Targets, fields, is_ours, latencies, rounds, touch,
+};
 use engines::{MOKA_KEYS_MAX, SAPWOOD, SAPWOOD_16, SAPWOOD_32};
 use job::{Draw, HashJob, KEYS_MAX, Mix};
 use peer::HashPeer;
@@ -41,14 +30,12 @@ use store::HashContender;
 pub mod peer {
     pub use super::job::{Mix, Op, key, number_of, value};
     pub use super::store::{HashPeer, HashStore};
-    pub use crate::harness::tally::Tally;
+    pub use crate::harness::Tally;
 }
 
-/// The number of keys at which the targets are judged.
 const TARGET_KEYS: usize = 50_000_000;
 /// The least number of keys at which targets against FASTER are judged.
 const FASTER_KEYS: usize = 2_500_000;
-/// Most bytes that all stores together may take.
 const BYTES_MAX: u64 = 15 << 30;
 /// Bytes that a store is taken to need for an entry.
 const ENTRY_BYTES: usize = 50;
@@ -155,7 +142,6 @@ pub struct HashArgs {
     spill: SpillFlags,
 }
 
-/// A part of the bench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum HashPart {
     /// 8-byte keys and values in memory, beside other maps
@@ -168,7 +154,7 @@ impl HashArgs {
     fn has(&self, part: HashPart) -> bool {
         match (self.part.is_empty(), self.flags.mode()) {
             (false, _) => self.part.contains(&part),
-            (true, crate::harness::args::Mode::Usual) => part == HashPart::Memory,
+            (true, Mode::Usual) => part == HashPart::Memory,
             (true, _) => true,
         }
     }
@@ -186,7 +172,7 @@ impl HashArgs {
 ///
 /// A flag names what does not exist, the engines together would not fit into memory, our engine
 /// answered wrongly, or `out` refuses what is written.
-pub fn run_to(args: &HashArgs, out: &mut dyn Write) -> Result<(), Error> {
+pub fn run_to(args: &HashArgs, out: &mut dyn Write) -> Result {
     run_with(args, &[], &[], out)
 }
 
@@ -201,7 +187,7 @@ pub fn run_with(
     peers: &[HashPeer],
     spilling: &[SpillEngine],
     out: &mut dyn Write,
-) -> Result<(), Error> {
+) -> Result {
     let spilling: Vec<SpillEngine> = spill::engines().iter().chain(spilling).copied().collect();
     let names = |peers: &[HashPeer]| peers.iter().map(|peer| peer.name).collect::<Vec<_>>();
     let outside = [names(peers), spilling.iter().map(|engine| engine.name).collect()].concat();
@@ -224,11 +210,7 @@ pub fn run_with(
 /// # Errors
 ///
 /// The errors of [`run_to`].
-pub fn run_spill(
-    args: &HashArgs,
-    engines: &[SpillEngine],
-    out: &mut dyn Write,
-) -> Result<(), Error> {
+pub fn run_spill(args: &HashArgs, engines: &[SpillEngine], out: &mut dyn Write) -> Result {
     let outside: Vec<&str> = engines.iter().map(|engine| engine.name).collect();
     let plan = args.flags.plan(&BENCH, &outside)?;
     let mut sheet = args.flags.open(out)?;
@@ -242,7 +224,7 @@ fn measure(
     args: &HashArgs,
     plan: &Plan,
     mut engines: Vec<Box<dyn HashContender>>,
-) -> Result<Report, Error> {
+) -> Result<Report> {
     let mut report = Report::new("hash", plan.size(), "8+8 B", &[SAPWOOD, SAPWOOD_16]);
     report.title =
         "; peers in Rust hash with foldhash, have room for all entries, and live on the \
@@ -270,11 +252,7 @@ fn measure(
 
 /// Loads all stores in rounds, the first of which tells the memory that they take: later ones find
 /// freed memory at hand.
-fn load(
-    plan: &Plan,
-    engines: &mut [Box<dyn HashContender>],
-    report: &mut Report,
-) -> Result<(), Error> {
+fn load(plan: &Plan, engines: &mut [Box<dyn HashContender>], report: &mut Report) -> Result {
     let keys = plan.size() as u32;
     report.progress.set_message("touching memory");
     touch(plan.size() * ENTRY_BYTES * engines.len());
@@ -313,7 +291,7 @@ fn workload(
     mix: Mix,
     draw: Draw,
     threads: usize,
-) -> Result<(), Error> {
+) -> Result {
     let ops = args.flags.ops.unwrap_or(plan.mode.pick(2_000, 1_000_000, 5_000_000));
     // Tags differ from run to run, so that a lost update shows.
     let first = report.samples.len() as u32 + 1;
@@ -330,10 +308,7 @@ fn workload(
 
 /// Reads every entry, which must be there with its own value, before and after all runs. A peer
 /// that fails here takes no further part.
-fn check_everything(
-    engines: &mut Vec<Box<dyn HashContender>>,
-    report: &mut Report,
-) -> Result<(), Error> {
+fn check_everything(engines: &mut Vec<Box<dyn HashContender>>, report: &mut Report) -> Result {
     let mut refused = Ok(());
     engines.retain_mut(|engine| {
         let Err(error) = engine.check_everything() else { return true };
@@ -346,7 +321,6 @@ fn check_everything(
     refused
 }
 
-/// True if an engine takes part with so many keys.
 fn takes(engine: &str, keys: usize) -> bool {
     engine != "moka" || keys <= MOKA_KEYS_MAX
 }

@@ -39,13 +39,15 @@ use std::io::Write;
 
 /// The error of a bench that cannot run: a sentence that says what to do next.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
+/// The outcome of what may fail; of nothing, where no type is named.
+pub type Result<T = (), E = Error> = std::result::Result<T, E>;
 
 /// Prints the benches with their workloads and engines.
 ///
 /// # Errors
 ///
 /// `out` refuses what is written.
-pub fn list(out: &mut dyn Write) -> Result<(), Error> {
+pub fn list(out: &mut dyn Write) -> Result {
     let benches = [
         &ordered::BENCH,
         &hash::BENCH,
@@ -56,5 +58,5 @@ pub fn list(out: &mut dyn Write) -> Result<(), Error> {
         &trees::BENCH,
         &durability::BENCH,
     ];
-    harness::args::list(&benches, out)
+    harness::list(&benches, out)
 }

@@ -5,22 +5,12 @@
 //! with the same planned operations; after each run, untimed, written values are checked and the
 //! map is put back, so that every run finds the same half of the range. Every byte that a
 //! workload reads is summed, and sums are compared with what the keys and values must give.
-//!
-//! | module | holds |
-//! |---|---|
-//! | `space` | the keys and values, and their sums |
-//! | `job` | the timed operations, and their keys |
-//! | `map` | the interface of a map, and a job on one |
-//! | `engines`, `masstree` | the maps of this process |
-//! | `floor` | the hardware's lower bound: the same bytes without a map |
-//! | `jvm` | maps of a JVM |
 
 mod engines;
 mod floor;
 mod job;
 mod jvm;
 mod map;
-mod masstree;
 mod space;
 
 use std::io::Write;
@@ -32,13 +22,11 @@ use serde_json::json;
 
 pub use space::KeyShape;
 
-use crate::Error;
-use crate::harness::args::{Bench, Flags, Mode, Plan, or};
-use crate::harness::report::Report;
-use crate::harness::rounds::{Engine, Figure, latencies, rounds};
-use crate::harness::sample::{OPERATIONS, SETTLING_SCANS, Unit, fields};
-use crate::harness::system::touch;
-use crate::harness::target::{Against, Target, Targets};
+use crate::Result;
+use crate::harness::{
+    Against, Bench, Engine, Figure, Flags, Mode, OPERATIONS, Plan, Report, SETTLING_SCANS, Target,
+    Targets, Unit, fields, latencies, or, rounds, touch,
+};
 use engines::{BTREE, ENGINES, SAPWOOD, SKIP_LIST};
 use floor::FLOOR;
 use job::{Kind, OrderedJob, OrderedWorkload, ScanForm};
@@ -46,7 +34,6 @@ use jvm::JDK_SKIP_LIST;
 use map::OrderedContender;
 use space::{Space, SpaceData};
 
-/// The number of entries at which the targets are judged.
 const TARGET_ENTRIES: usize = 1_000_000;
 /// Least time of a run where targets are judged: shorter ones tell of the machine's other work.
 const LEAST_MS_FULL: u64 = 500;
@@ -234,7 +221,6 @@ pub struct OrderedArgs {
     least_ms: Option<u64>,
 }
 
-/// The kinds of keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum DataChoice {
     /// Generated keys and values of --key-bytes and --value-bytes
@@ -283,7 +269,7 @@ impl OrderedArgs {
 ///
 /// A flag names what does not exist, the flights are missing, a JVM was asked for and cannot run,
 /// our engine answered wrongly, or `out` refuses what is written.
-pub fn run_to(args: &OrderedArgs, out: &mut dyn Write) -> Result<(), Error> {
+pub fn run_to(args: &OrderedArgs, out: &mut dyn Write) -> Result {
     let plan = args.flags.plan(&BENCH, &[])?;
     args.flags.check_flag(&jvm::ENGINES, args.jvm, "runs in a JVM", jvm::FLAG)?;
     let mut sheet = args.flags.open(out)?;
@@ -307,7 +293,7 @@ fn contenders(
     args: &OrderedArgs,
     plan: &Plan,
     space: &Space,
-) -> Result<Vec<Box<dyn OrderedContender>>, Error> {
+) -> Result<Vec<Box<dyn OrderedContender>>> {
     let wanted = ENGINES.iter().filter(|(name, _)| plan.takes(name));
     let mut engines: Vec<Box<dyn OrderedContender>> = wanted.map(|(_, make)| make()).collect();
     if plan.takes(FLOOR) && matches!(space.data(), SpaceData::Generated { .. }) {
@@ -354,7 +340,7 @@ impl<'a> OrderedCourse<'a> {
         OrderedCourse { args, plan, space, engines, report }
     }
 
-    fn run(mut self, is_fresh: bool) -> Result<Report, Error> {
+    fn run(mut self, is_fresh: bool) -> Result<Report> {
         self.load(is_fresh)?;
         self.check_everything()?;
         let workloads: Vec<OrderedWorkload> =
@@ -386,7 +372,7 @@ impl<'a> OrderedCourse<'a> {
         Ok(self.report)
     }
 
-    fn load(&mut self, is_fresh: bool) -> Result<(), Error> {
+    fn load(&mut self, is_fresh: bool) -> Result {
         let (entries, payload) = (self.space.entries(), self.space.payload_bytes());
         if is_fresh {
             self.report.progress.set_message("touching memory");
@@ -426,17 +412,15 @@ impl<'a> OrderedCourse<'a> {
                 .progress
                 .set_message(format!("{}: scanning until nothing moves", engine.name()));
             let Some(settled) = engine.settle() else { continue };
-            let used = settled.accounted.map(|accounted| accounted.used_bytes as f64 / entries);
             let figure = Figure::new(settled.scans as f64).with(fields(json!({
                 "payload_bytes_per_entry": self.space.payload_bytes(),
                 "moved_bytes_per_entry": settled.moved_bytes as f64 / entries,
-                "accounted_bytes_per_entry": used,
+                "accounted_bytes_per_entry": settled.used_bytes as f64 / entries,
             })));
             self.report.note("settling-scans", 1, engine.name(), &SETTLING_SCANS, figure);
         }
     }
 
-    /// The jobs of a workload, by round.
     fn job(
         &self,
         workload: OrderedWorkload,
@@ -455,11 +439,7 @@ impl<'a> OrderedCourse<'a> {
     }
 
     /// Operations of each thread with which a run of the first engine is long enough.
-    fn lengthened_ops(
-        &mut self,
-        workload: OrderedWorkload,
-        threads: usize,
-    ) -> Result<usize, Error> {
+    fn lengthened_ops(&mut self, workload: OrderedWorkload, threads: usize) -> Result<usize> {
         let job = self.job(workload, threads)(self.plan.runs + 1);
         let least = self.args.least_ms.unwrap_or(self.plan.mode.pick(0, 0, LEAST_MS_FULL));
         let first = self.engines.iter_mut().find(|engine| engine.runs(&job));
@@ -472,7 +452,7 @@ impl<'a> OrderedCourse<'a> {
     }
 
     /// Full scans must find the loaded entries, before and after all runs.
-    fn check_everything(&mut self) -> Result<(), Error> {
+    fn check_everything(&mut self) -> Result {
         let expected = self.space.everything();
         for engine in &mut self.engines {
             let found = engine.everything()?;

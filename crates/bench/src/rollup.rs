@@ -7,14 +7,6 @@
 //! and as JSON lines with their parsing. Then the facts are queried, live ones and those in
 //! segments. In each round the engines take turns; the totals of every engine are compared with
 //! those of the rows.
-//!
-//! | module | holds |
-//! |---|---|
-//! | `sets`, `stream` | rows, and the right answers about them |
-//! | `engines` | the interface of an engine, and a job on one; those of this process |
-//! | `ours`, `hash_map` | our index, and the map that a program would write |
-//! | `druid` | Druid's index, in a JVM |
-//! | `frames` | DuckDB and DataFusion, in Python |
 
 mod druid;
 mod engines;
@@ -29,12 +21,11 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::Error;
-use crate::harness::args::{Bench, Flags, Mode, Plan, or};
-use crate::harness::report::{Report, tell};
-use crate::harness::rounds::{Figure, rounds};
-use crate::harness::sample::BYTES_OF_FACT;
-use crate::harness::target::{Against, Target, Targets};
+use crate::Result;
+use crate::harness::{
+    Against, BYTES_OF_FACT, Bench, Figure, Flags, Mode, Plan, Report, Target, Targets, or, rounds,
+    tell,
+};
 use druid::{DRUID, Druid};
 use engines::{FactPlace, HASH_MAP, LocalEngine, Phase, RollupContender, RollupJob, SetLoad};
 use frames::{DATAFUSION, DUCKDB};
@@ -42,7 +33,6 @@ use ours::OURS;
 use sets::{Granule, RowSource};
 use stream::Stream;
 
-/// The number of rows at which the targets are judged.
 const TARGET_ROWS: usize = 1_000_000;
 /// A query is repeated until this has passed.
 const ASKED_AT_LEAST: Duration = Duration::from_millis(200);
@@ -152,8 +142,7 @@ pub struct RollupArgs {
 }
 
 impl RollupArgs {
-    /// The sources of rows that are there.
-    fn sources(&self) -> Result<Vec<RowSource>, Error> {
+    fn sources(&self) -> Result<Vec<RowSource>> {
         let mut sources = or(&self.sets, &RowSource::ALL);
         if self.wikiticker.is_none() && sources.contains(&RowSource::Wikiticker) {
             if self.sets.contains(&RowSource::Wikiticker) {
@@ -167,7 +156,7 @@ impl RollupArgs {
         Ok(sources)
     }
 
-    fn stream(&self, plan: &Plan, source: RowSource) -> Result<Stream, Error> {
+    fn stream(&self, plan: &Plan, source: RowSource) -> Result<Stream> {
         let (rows, batch) = (plan.size(), self.batch as usize);
         // A set that is read is read whole, but in a smoke run.
         let most = if plan.mode == Mode::Smoke { rows } else { usize::MAX };
@@ -181,7 +170,7 @@ impl RollupArgs {
         }
     }
 
-    fn engines(&self, plan: &Plan) -> Result<Vec<RollupContender>, Error> {
+    fn engines(&self, plan: &Plan) -> Result<Vec<RollupContender>> {
         let mut engines = Vec::new();
         for name in [OURS, HASH_MAP].into_iter().filter(|name| plan.takes(name)) {
             engines.push(RollupContender::new(LocalEngine::new(name)));
@@ -207,7 +196,7 @@ impl RollupArgs {
 /// A flag names what does not exist, a program of a peer cannot run, our engine answered wrongly,
 /// or
 /// `out` refuses what is written.
-pub fn run_to(args: &RollupArgs, out: &mut dyn Write) -> Result<(), Error> {
+pub fn run_to(args: &RollupArgs, out: &mut dyn Write) -> Result {
     let plan = args.flags.plan(&BENCH, &[])?;
     args.flags.check_flag(&[DRUID], args.druid, "runs in a JVM", "--druid")?;
     args.flags.check_flag(&frames::NAMES, args.frames, "runs in Python", "--frames")?;
@@ -241,7 +230,7 @@ fn measure(
     load: &Rc<SetLoad>,
     engines: &mut Vec<RollupContender>,
     report: &mut Report,
-) -> Result<(), Error> {
+) -> Result {
     for engine in &mut *engines {
         if let Some(bytes) = engine.inner.begin(load)? {
             let bytes = Figure::new(bytes as f64 / load.expected.facts as f64);

@@ -5,18 +5,6 @@
 //! same bytes. Two clients load them: `redis-benchmark`, and one of our own that checks every reply
 //! and speaks memcached's protocol, too. Figures of RAMCloud's comparison are objects a second that
 //! go into a sum: fetched by a client, or added up by the server.
-//!
-//! | module | holds |
-//! |---|---|
-//! | `job` | the timed requests and sums |
-//! | `protocol` | requests and replies of either protocol |
-//! | `wire` | a connection that waits for its replies |
-//! | `load_generator` | many connections on one thread, in a closed or an open loop |
-//! | `redis_benchmark` | Redis's own load generator |
-//! | `floor` | the bare loops |
-//! | `processes` | servers, started and stopped |
-//! | `engines` | a job on a server |
-//! | `memory` | memory of entries and of idle connections |
 
 mod engines;
 mod floor;
@@ -32,13 +20,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::Error;
-use crate::harness::args::{Bench, Flags};
-use crate::harness::process;
-use crate::harness::report::Report;
-use crate::harness::rounds::rounds;
-use crate::harness::sample::{BYTES_OF_CONNECTION, BYTES_OF_ENTRY, NANOSECONDS};
-use crate::harness::target::{Against, Target, Targets};
+use crate::Result;
+use crate::harness::{
+    Against, BYTES_OF_CONNECTION, BYTES_OF_ENTRY, Bench, Flags, NANOSECONDS, Report, Target,
+    Targets, process, rounds,
+};
 use engines::Loaded;
 use job::{NAMES, ServerJob, ServerWorkload};
 use processes::{FLOOR, MEMCACHED, REDIS, SAPWOOD, URING_FLOOR};
@@ -144,7 +130,7 @@ pub struct ServerArgs {
 ///
 /// A flag names what does not exist, a server does not start, ours answers wrongly, or `out`
 /// refuses what is written.
-pub fn run_to(args: &ServerArgs, out: &mut dyn Write) -> Result<(), Error> {
+pub fn run_to(args: &ServerArgs, out: &mut dyn Write) -> Result {
     let plan = args.flags.plan(&BENCH, &[])?;
     let seconds = args.seconds.unwrap_or(plan.mode.pick(0.01, 0.6, 0.6));
     if seconds.is_nan() || seconds <= 0.0 {
@@ -170,7 +156,7 @@ pub fn run_to(args: &ServerArgs, out: &mut dyn Write) -> Result<(), Error> {
             .leave_out("redis-benchmark: it is not installed: Debian has it in redis-tools".into());
     }
     let loaded = servers.into_iter().map(|server| Loaded::new(server, has_redis_benchmark));
-    let mut engines = loaded.collect::<Result<Vec<Loaded>, Error>>()?;
+    let mut engines = loaded.collect::<Result<Vec<Loaded>>>()?;
     for workload in plan.workloads.iter().filter_map(|name| ServerWorkload::named(name)) {
         if matches!(workload, ServerWorkload::Sum(_)) {
             engines.iter_mut().try_for_each(|engine| engine.load_objects(objects))?;

@@ -3,12 +3,6 @@
 //! The flights as they are, and rows that are made up. From the file and stored, a process answers
 //! each question and ends: its start is in the figure. Opened by a program (`library`), rows are
 //! looked up, changed and queried without one. Answers of all systems are compared.
-//!
-//! | module | holds |
-//! |---|---|
-//! | `rows` | the rows, as CSV |
-//! | `systems` | the programs that are measured; questions |
-//! | `library` | systems that a program has open |
 
 mod library;
 mod rows;
@@ -20,14 +14,11 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::Error;
-use crate::harness::args::{Bench, Flags, Mode, Plan, or};
-use crate::harness::report::Report;
-use crate::harness::rounds::{Job, rounds};
-use crate::harness::sample::{BYTES, OPERATIONS, QUESTIONS, ROWS, Unit};
-use crate::harness::system::Folder;
-use crate::harness::target::{Against, Target, Targets};
-use crate::harness::{process, python};
+use crate::Result;
+use crate::harness::{
+    Against, BYTES, Bench, Flags, Folder, Job, Mode, OPERATIONS, Plan, QUESTIONS, ROWS, Report,
+    Target, Targets, Unit, or, process, python, rounds,
+};
 use library::{Library, OpenDb, PythonLibrary};
 use rows::{CsvRows, CsvSource};
 use systems::{Answer, Program, System};
@@ -36,7 +27,6 @@ use systems::{Answer, Program, System};
 const TARGET_ROWS: usize = 5_000_000;
 const FLIGHTS: usize = 336_776;
 
-/// The flag that asks for the peers.
 const FLAG: &str = "--peers";
 /// The next step where the program is not found.
 const NO_PROGRAM: &str = "there is no program sapwood beside this one: build it in the same \
@@ -130,7 +120,6 @@ enum RowPlace {
     Library,
 }
 
-/// A statement on rows that lie somewhere.
 struct SqlJob<'r> {
     /// A name of the table of workloads.
     name: &'static str,
@@ -174,7 +163,7 @@ impl Job for SqlJob<'_> {
 ///
 /// A flag names what does not exist, a program cannot run, answers do not agree, or `out` refuses
 /// what is written.
-pub fn run_to(args: &SqlArgs, out: &mut dyn Write) -> Result<(), Error> {
+pub fn run_to(args: &SqlArgs, out: &mut dyn Write) -> Result {
     let plan = args.flags.plan(&BENCH, &[])?;
     args.flags.check_flag(&PEERS, args.peers, "is not part of this program", FLAG)?;
     let mut sheet = args.flags.open(out)?;
@@ -199,7 +188,7 @@ pub fn run_to(args: &SqlArgs, out: &mut dyn Write) -> Result<(), Error> {
     sheet.end()
 }
 
-fn systems(args: &SqlArgs, plan: &Plan) -> Result<Vec<System>, Error> {
+fn systems(args: &SqlArgs, plan: &Plan) -> Result<Vec<System>> {
     let program = args.program.clone().or_else(process::sapwood).ok_or(NO_PROGRAM)?;
     let sapwood = |engine| Some(Program::Sapwood(program.clone(), engine));
     let in_process = || -> Option<Box<dyn Library>> { Some(Box::<OpenDb>::default()) };
@@ -230,7 +219,7 @@ fn measure(
     rows: &CsvRows,
     folder: &Folder,
     report: &mut Report,
-) -> Result<(), Error> {
+) -> Result {
     let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let least = if plan.mode == Mode::Smoke { Duration::ZERO } else { ASKED_AT_LEAST };
     let job = |name, place| {

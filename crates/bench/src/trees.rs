@@ -8,13 +8,6 @@
 //! comes back is summed, and sums are compared with what the keys must give.
 //!
 //! Engines outside this workspace run the same workloads through [`TreeStore`] and [`run_with`].
-//!
-//! | module | holds |
-//! |---|---|
-//! | `store` | the interface of an engine; keys and values |
-//! | `turn` | an engine's turn in a round |
-//! | `ours`, `peers` | the engines of this process |
-//! | `pmdk` | libpmemobj's own trees, each in a process of its own |
 
 mod ours;
 mod peers;
@@ -29,15 +22,13 @@ pub use store::{
     TreeValue, Writers,
 };
 
-use crate::Error;
-use crate::harness::args::{Bench, Flags, or};
-use crate::harness::report::Report;
-use crate::harness::rounds::{Engine, rounds};
-use crate::harness::sample::{BYTES_OF_ENTRY, LOG_BYTES_A_SECOND};
-use crate::harness::target::{Against, Bound, Target, Targets};
+use crate::Result;
+use crate::harness::{
+    Against, BYTES_OF_ENTRY, Bench, Bound, Engine, Flags, LOG_BYTES_A_SECOND, Report, Target,
+    Targets, or, rounds,
+};
 use turn::{FLOOR, Order, SyncFloor, TreeContender, TreeJob};
 
-/// The number of keys at which the targets are judged.
 const TARGET_KEYS: usize = 1_000_000;
 
 pub(crate) const BENCH: Bench = Bench {
@@ -175,7 +166,7 @@ pub fn engines() -> Vec<TreeEngine> {
 /// # Errors
 ///
 /// The errors of [`run_with`].
-pub fn run_to(args: &TreesArgs, out: &mut dyn Write) -> Result<(), Error> {
+pub fn run_to(args: &TreesArgs, out: &mut dyn Write) -> Result {
     run_with(args, &engines(), out)
 }
 
@@ -185,11 +176,7 @@ pub fn run_to(args: &TreesArgs, out: &mut dyn Write) -> Result<(), Error> {
 ///
 /// A flag names what does not exist, the folder cannot be used, our engine answered wrongly, or
 /// `out` refuses what is written.
-pub fn run_with(
-    args: &TreesArgs,
-    engines: &[TreeEngine],
-    out: &mut dyn Write,
-) -> Result<(), Error> {
+pub fn run_with(args: &TreesArgs, engines: &[TreeEngine], out: &mut dyn Write) -> Result {
     let outside: Vec<&str> = engines.iter().map(|engine| engine.name).collect();
     let plan = args.flags.plan(&BENCH, &outside)?;
     let of_pmdk = pmdk::ENGINES.map(|engine| engine.name);

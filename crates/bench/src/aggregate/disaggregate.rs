@@ -18,15 +18,12 @@ use super::floor::{LIVE, RECORDS, RecordMemory, in_batches};
 use super::job::{FIELD, Fraction, LAYOUT, Pick, Picked, repeated};
 use super::objects::Placed;
 use super::{LOG, LOOK_UP, ORDERED_LOOK_UP, ORDERED_RANGE, WALK};
-use crate::Error;
-use crate::harness::rounds::{Engine, Job, Outcome, run_threads};
-use crate::harness::sample::{OBJECTS, Unit};
-use crate::harness::tally::Tally;
+use crate::Result;
+use crate::harness::{Engine, Job, OBJECTS, Outcome, Tally, Unit, run_threads};
 
 /// The part of every object; the first half, by key, gets one more.
 const PART: i64 = 3;
 
-/// The ways to disaggregate, and the objects.
 const SPREAD: [(&str, Pick); 6] = [
     (WALK, Pick::Everything),
     (LOG, Pick::Everything),
@@ -36,7 +33,6 @@ const SPREAD: [(&str, Pick); 6] = [
     (ORDERED_LOOK_UP, Pick::List(Fraction::Tenth)),
 ];
 
-/// The objects that totals are spread over.
 pub(crate) const PICKS: [Pick; 3] =
     [Pick::Everything, Pick::Range(Fraction::Tenth), Pick::List(Fraction::Tenth)];
 
@@ -52,7 +48,7 @@ pub(crate) struct SpreadTotal {
 }
 
 impl SpreadTotal {
-    pub(crate) fn new(picked: &Arc<Picked>) -> Result<SpreadTotal, Error> {
+    pub(crate) fn new(picked: &Arc<Picked>) -> Result<SpreadTotal> {
         let greater = picked.len() / 2;
         let total = PART as i128 * picked.len() as i128 + greater as i128;
         let compiled = |total| {
@@ -71,14 +67,12 @@ impl SpreadTotal {
         })
     }
 
-    /// The part of an object.
     #[inline]
     fn part(&self, number: u32) -> i64 {
         PART + i64::from(number < self.cutoff)
     }
 }
 
-/// One timed run: the same total, several times where the table is small.
 #[derive(Clone)]
 pub(crate) struct Disaggregation {
     pub(crate) total: Arc<SpreadTotal>,
@@ -105,7 +99,6 @@ impl Job for Disaggregation {
     }
 }
 
-/// A way to disaggregate, as an engine.
 pub(crate) struct Spread {
     way: Way,
     store: LoadedTable,
@@ -122,7 +115,7 @@ impl Spread {
         &self,
         total: &SpreadTotal,
         execution: &Execution<'_>,
-    ) -> Result<(Duration, Tally), Error> {
+    ) -> Result<(Duration, Tally)> {
         let begin = Instant::now();
         let (changed, after) = self.store.disaggregate(&total.there, execution)?;
         let elapsed = begin.elapsed();
@@ -151,7 +144,7 @@ impl Engine<Disaggregation> for Spread {
         SPREAD.contains(&(self.way.name, pick)) && self.patience.allows(pick, job.threads)
     }
 
-    fn run(&mut self, job: &Disaggregation) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &Disaggregation) -> Result<Outcome> {
         let execution = execution_by(self.way, job.threads);
         let (mut elapsed, mut tally) = (Duration::ZERO, Tally::default());
         for _ in 0..job.times {
@@ -170,7 +163,7 @@ impl LoadedTable {
         &self,
         total: &Disaggregator,
         execution: &Execution<'_>,
-    ) -> Result<(u64, i128), Error> {
+    ) -> Result<(u64, i128)> {
         let settled = self.table.disaggregate_with(total, execution)?;
         if let Some(error) = settled.stopped {
             return Err(error.into());
@@ -193,7 +186,6 @@ pub(crate) struct SpreadFloor {
 type SharedRecord = [AtomicU64; 3];
 
 impl SpreadFloor {
-    /// Adds to each selected record its part, so many times over.
     fn add_parts(&self, job: &Disaggregation, times: i64) -> (Duration, Tally) {
         let mut memory = self.memory.lock();
         let (records, buckets) = memory.records_and_buckets();
@@ -222,7 +214,7 @@ impl Engine<Disaggregation> for SpreadFloor {
         (self.name == RECORDS) == (job.total.picked.pick == Pick::Everything)
     }
 
-    fn run(&mut self, job: &Disaggregation) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &Disaggregation) -> Result<Outcome> {
         let (mut elapsed, mut tally) = (Duration::ZERO, Tally::default());
         for _ in 0..job.times {
             let (took, found) = self.add_parts(job, 1);

@@ -8,12 +8,9 @@ use sapwood::{Db, HashTableOptions, OrderedTableOptions, RecordLayout, Table};
 use super::job::{Pick, SUM, Sums};
 use super::objects::{Objects, amount, key};
 use super::{LOG, LOOK_UP, ORDERED_LOOK_UP, ORDERED_PLANNER, ORDERED_RANGE, PLANNER, WALK};
-use crate::Error;
-use crate::harness::rounds::{Engine, Outcome};
-use crate::harness::sample::fields;
-use crate::harness::tally::Tally;
+use crate::Result;
+use crate::harness::{Engine, Outcome, Tally, fields};
 
-/// Objects that are put together while loading.
 const LOADED_TOGETHER: usize = 256;
 
 /// A table with its objects in it. Clones are the same table.
@@ -22,7 +19,6 @@ pub(crate) struct LoadedTable {
     pub(crate) table: Table,
 }
 
-/// The kind of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableKind {
     Hash,
@@ -39,7 +35,6 @@ impl TableKind {
         }
     }
 
-    /// About the bytes that an object takes in it.
     pub(crate) fn bytes_expected(self) -> u64 {
         match self {
             TableKind::Hash => 50,
@@ -49,7 +44,7 @@ impl TableKind {
 }
 
 impl LoadedTable {
-    pub(crate) fn load(kind: TableKind, objects: &Objects) -> Result<LoadedTable, Error> {
+    pub(crate) fn load(kind: TableKind, objects: &Objects) -> Result<LoadedTable> {
         let db = Db::in_memory();
         let table: Table = match kind {
             TableKind::Hash => {
@@ -84,7 +79,7 @@ impl LoadedTable {
         &self,
         query: &Compiled,
         execution: &Execution<'_>,
-    ) -> Result<(u64, i128, Executor), Error> {
+    ) -> Result<(u64, i128, Executor)> {
         let run = self.table.aggregate_with(query, execution)?;
         let executor = run.plan.executor;
         let answer = run.answer()?;
@@ -94,27 +89,24 @@ impl LoadedTable {
         }
     }
 
-    /// Adds to integers, each in one step for every reader.
-    pub(crate) fn add_many(&self, deltas: &[([u8; 8], i64)]) -> Result<(), Error> {
+    pub(crate) fn add_many(&self, deltas: &[([u8; 8], i64)]) -> Result {
         Ok(self.table.add_many(deltas)?)
     }
 
     /// Compacts a log. After a walk as of one moment, updates copy records and the log grows, so
     /// that later contenders would be slower.
-    pub(crate) fn tidy(&self) -> Result<(), Error> {
+    pub(crate) fn tidy(&self) -> Result {
         if let Some(table) = self.table.as_hash() {
             table.compact(1.0)?;
         }
         Ok(())
     }
 
-    /// Bytes of memory, by its own account.
     pub(crate) fn bytes(&self) -> u64 {
         self.table.stats().reserved_bytes()
     }
 }
 
-/// A table, and the executor that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Way {
     pub(crate) name: &'static str,
@@ -145,7 +137,6 @@ impl Way {
         self.name.trim_start_matches("sapwood-").trim_start_matches("ordered-")
     }
 
-    /// True if it can answer.
     pub(crate) fn answers(self, pick: Pick) -> bool {
         match (self.kind, self.executor) {
             (TableKind::Hash, Some(Executor::LookUp)) => pick != Pick::Everything,
@@ -187,7 +178,6 @@ pub(crate) fn execution_by(way: Way, threads: usize) -> Execution<'static> {
     }
 }
 
-/// A way to answer, as an engine.
 pub(crate) struct Answers {
     way: Way,
     store: LoadedTable,
@@ -210,7 +200,7 @@ impl Engine<Sums> for Answers {
         self.way.answers(pick) && self.patience.allows(pick, job.threads)
     }
 
-    fn run(&mut self, job: &Sums) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &Sums) -> Result<Outcome> {
         let execution = execution_by(self.way, job.threads);
         let mut tally = Tally::default();
         let mut reached_by = None;

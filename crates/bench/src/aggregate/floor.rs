@@ -15,11 +15,8 @@ use zerocopy::FromBytes;
 
 use super::job::{Pick, Sums};
 use super::objects::{Objects, Placed, amount, key};
-use crate::Error;
-use crate::harness::random::Random;
-use crate::harness::rounds::{Engine, Outcome, run_threads};
-use crate::harness::system::map_huge;
-use crate::harness::tally::Tally;
+use crate::Result;
+use crate::harness::{Engine, Outcome, Random, Tally, map_huge, run_threads};
 
 /// A control word, a key, an integer.
 type Record = [u64; 3];
@@ -34,7 +31,6 @@ pub(crate) const RECORDS: &str = "floor-records";
 pub(crate) const COLUMN: &str = "floor-column";
 pub(crate) const LOOK_UPS: &str = "floor-look-up";
 
-/// One form of the floor, on memory that all share.
 pub(crate) struct AggregateFloor {
     pub(crate) name: &'static str,
     pub(crate) memory: Arc<RecordMemory>,
@@ -79,11 +75,9 @@ impl RecordMemory {
     }
 }
 
-/// Words that threads may share, and buckets.
 type SharedWords<'a> = (&'a mut [[AtomicU64; 3]], &'a [u64]);
 
 impl RecordMemory {
-    /// To be changed in place.
     pub(super) fn records_and_buckets(&mut self) -> SharedWords<'_> {
         let records = <[[AtomicU64; 3]]>::mut_from_bytes(&mut self.records).expect(ALIGNED);
         (records, <[u64]>::ref_from_bytes(&self.buckets).expect(ALIGNED))
@@ -105,7 +99,7 @@ impl Engine<Sums> for AggregateFloor {
         }
     }
 
-    fn run(&mut self, job: &Sums) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &Sums) -> Result<Outcome> {
         let (memory, picked) = (&*self.memory, &*job.picked);
         let (elapsed, tallies) = match (self.name, picked.pick) {
             (COLUMN, _) => run(job, memory.column(), |part| {
@@ -123,7 +117,6 @@ impl Engine<Sums> for AggregateFloor {
     }
 }
 
-/// Each thread folds a part of its own, as often as the job says.
 fn run<T: Sync>(
     job: &Sums,
     all: &[T],
@@ -194,7 +187,7 @@ pub(super) fn in_batches(
 mod tests {
     use super::super::job::Picked;
     use super::*;
-    use crate::harness::rounds::Job;
+    use crate::harness::Job;
 
     #[test]
     fn every_form_finds_what_is_selected() {

@@ -6,25 +6,18 @@ use std::sync::Arc;
 use sapwood::aggregate::{Aggregate, Compiled, Query, Selection};
 
 use super::objects::{Objects, Placed, amount, key};
-use crate::Error;
-use crate::harness::rounds::Job;
-use crate::harness::sample::{OBJECTS, Unit};
-use crate::harness::tally::Tally;
+use crate::Result;
+use crate::harness::{Job, OBJECTS, Tally, Unit};
 
-/// The field that is summed.
 pub(crate) const FIELD: &str = "amount";
-/// The figure that is asked for.
 pub(crate) const SUM: &str = "sum(amount)";
-/// The layout of an object's value.
 pub(crate) const LAYOUT: &str = "amount:i64le";
 
 /// About the bytes that lists of keys take for each object of a table: of every key, a tenth, and a
 /// two-hundredth.
 pub(crate) const BYTES_EXPECTED: u64 = 40;
-/// The bytes without a list of every key.
 pub(crate) const BYTES_OF_PARTS: u64 = 8;
 
-/// The selected share of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fraction {
     All,
@@ -42,7 +35,6 @@ impl Fraction {
     }
 }
 
-/// A selection of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pick {
     /// Every one, without a word about keys.
@@ -84,7 +76,6 @@ impl Pick {
         super::BENCH.workloads[at.expect("all picks are in the table")]
     }
 
-    /// The selection of a name of the table.
     pub(crate) fn named(name: &str) -> Option<Pick> {
         let at = super::BENCH.workloads.iter().position(|known| *known == name)?;
         Some(Pick::ALL[at])
@@ -104,7 +95,7 @@ pub(crate) struct Picked {
 }
 
 impl Picked {
-    pub(crate) fn new(pick: Pick, objects: &Arc<Objects>) -> Result<Picked, Error> {
+    pub(crate) fn new(pick: Pick, objects: &Arc<Objects>) -> Result<Picked> {
         let all = objects.count();
         let count = pick.share().of(all);
         let begin = (all - count) / 3;
@@ -140,7 +131,6 @@ impl Picked {
         Ok(picked)
     }
 
-    /// The selected objects, in the order of their keys.
     pub(crate) fn placed(&self) -> &[Placed] {
         if self.pick.is_list() {
             &self.listed
@@ -153,14 +143,12 @@ impl Picked {
         self.expected.entries as usize
     }
 
-    /// Their sum.
     pub(crate) fn sum(&self) -> i128 {
         // No sum of a bench leaves 64 bits.
         i128::from(self.expected.sum as i64)
     }
 }
 
-/// One timed run: the same question, several times where the table is small.
 #[derive(Clone)]
 pub(crate) struct Sums {
     pub(crate) picked: Arc<Picked>,
@@ -186,7 +174,6 @@ impl Job for Sums {
     }
 }
 
-/// A tally so many times over.
 pub(crate) fn repeated(tally: Tally, times: usize) -> Tally {
     (0..times).fold(Tally::default(), |sum, _| sum.merge(tally))
 }

@@ -4,12 +4,10 @@
 //! range of keys is a range of numbers. Tables are loaded in a random order, so that neither a
 //! range nor a list of keys lies together in a log.
 
-use crate::harness::random::Random;
+use crate::harness::Random;
 
-/// Bytes that an object takes here.
 pub(crate) const BYTES_EXPECTED: u64 = 4 + 8;
 
-/// The key of object `number`.
 #[inline]
 pub(crate) fn key(number: u32) -> [u8; 8] {
     u64::from(number).to_be_bytes()
@@ -29,14 +27,12 @@ pub(crate) struct Placed {
 }
 
 impl Placed {
-    /// Its key, as a word of memory.
     #[inline]
     pub(crate) fn key_word(&self) -> u64 {
         u64::from_ne_bytes(key(self.number))
     }
 }
 
-/// All objects of a table.
 #[derive(Debug)]
 pub(crate) struct Objects {
     in_load_order: Vec<u32>,
@@ -68,7 +64,6 @@ impl Objects {
         &self.in_load_order
     }
 
-    /// By number.
     pub(crate) fn placed(&self) -> &[Placed] {
         &self.placed
     }

@@ -18,15 +18,11 @@ use super::engines::{LoadedTable, TableKind, Way, execution_by, way};
 use super::job::{Fraction, Pick, Picked};
 use super::objects::key;
 use super::{LOG, LOOK_UP, ORDERED_RANGE, WALK};
-use crate::Error;
-use crate::harness::random::Random;
-use crate::harness::report::Report;
-use crate::harness::rounds::Figure;
-use crate::harness::sample::{OBJECTS, OPERATIONS};
+use crate::Result;
+use crate::harness::{Figure, OBJECTS, OPERATIONS, Random, Report};
 
 /// The time that sums are repeated beside a writer; less for a bench that must finish in seconds.
 pub(crate) const WINDOW: Duration = Duration::from_millis(200);
-/// Objects that the writer changes together.
 const TOGETHER: usize = 32;
 
 /// The ways that sum beside the writer: always all objects, the sum of which is known whatever
@@ -49,18 +45,16 @@ pub(crate) fn writer_of(kind: TableKind) -> &'static str {
     }
 }
 
-/// A table that is written, and the ways that sum it.
 pub(crate) struct WrittenTable<'a> {
     pub(crate) store: &'a LoadedTable,
     pub(crate) objects: u32,
     pub(crate) summed: Vec<(Way, Arc<Picked>)>,
-    /// The time that sums are repeated, with the writer and without.
     pub(crate) window: Duration,
 }
 
 impl WrittenTable<'_> {
     /// Notes figures of so many rounds, in each of which every way takes a turn.
-    pub(crate) fn measure(&self, runs: usize, report: &mut Report) -> Result<(), Error> {
+    pub(crate) fn measure(&self, runs: usize, report: &mut Report) -> Result {
         let writer = writer_of(self.store.kind());
         for round in 0..runs {
             report.progress.set_message(format!("{writer} beside sums"));
@@ -96,11 +90,7 @@ impl WrittenTable<'_> {
     }
 
     /// Runs `during` while a writer counts its changes; answers its rate.
-    fn beside_writer(
-        &self,
-        seed: usize,
-        during: impl FnOnce(&AtomicU64) -> Result<(), Error>,
-    ) -> Result<f64, Error> {
+    fn beside_writer(&self, seed: usize, during: impl FnOnce(&AtomicU64) -> Result) -> Result<f64> {
         let (changes, stop) = (AtomicU64::new(0), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| self.write(seed as u64, &changes, &stop));
@@ -118,7 +108,7 @@ impl WrittenTable<'_> {
     }
 
     /// Leaves no change half done when it is told to stop.
-    fn write(&self, seed: u64, changes: &AtomicU64, stop: &AtomicBool) -> Result<(), Error> {
+    fn write(&self, seed: u64, changes: &AtomicU64, stop: &AtomicBool) -> Result {
         let mut random = Random::new(seed);
         let mut deltas = [([0; 8], 0); TOGETHER];
         while !stop.load(Relaxed) {
@@ -135,7 +125,7 @@ impl WrittenTable<'_> {
 
     /// Sums for as long as the window, and checks each against what a writer changes meanwhile,
     /// if there is one; answers the rate in objects.
-    fn sums(&self, way: Way, picked: &Picked, changes: Option<&AtomicU64>) -> Result<f64, Error> {
+    fn sums(&self, way: Way, picked: &Picked, changes: Option<&AtomicU64>) -> Result<f64> {
         let changed = || changes.map_or(0, |changes| changes.load(Acquire));
         let execution = execution_by(way, 1);
         let begin = Instant::now();
@@ -157,7 +147,7 @@ impl WrittenTable<'_> {
 }
 
 /// Every object must be there, and their sum be off by no more than `most`.
-fn check(way: Way, picked: &Picked, found: u64, sum: i128, most: u64) -> Result<(), Error> {
+fn check(way: Way, picked: &Picked, found: u64, sum: i128, most: u64) -> Result {
     let off = sum.abs_diff(picked.sum());
     if found == picked.expected.entries && off <= u128::from(most) {
         return Ok(());
@@ -177,6 +167,7 @@ mod tests {
     use super::super::job::{LAYOUT, SUM};
     use super::super::objects::{Objects, amount};
     use super::*;
+    use crate::Error;
 
     #[test]
     fn sums_that_cannot_be_are_refused() {

@@ -10,13 +10,12 @@ use super::ours::{DurableKind, Ours};
 use super::store::DurableStore;
 use super::writers::{Timing, WriterJob, check, load, write_while};
 use super::{BESIDE, Sizes, WITHOUT};
-use crate::Error;
-use crate::harness::report::Report;
-use crate::harness::rounds::{Engine, Figure, Job, Outcome, rounds};
-use crate::harness::sample::{LOG_BYTES, OPERATIONS, SECONDS, Unit, fields};
-use crate::harness::system::{Folder, available_bytes};
+use crate::Result;
+use crate::harness::{
+    Engine, Figure, Folder, Job, LOG_BYTES, OPERATIONS, Outcome, Report, SECONDS, Unit,
+    available_bytes, fields, rounds,
+};
 
-/// Threads that put.
 const WRITERS: [usize; 2] = [1, 2];
 const DATA: Data = Data::Large;
 /// Memory of an entry in both tables at most, with copies that a hash table makes while a
@@ -60,7 +59,7 @@ impl<'s> Engine<BesideJob<'s>> for Checkpointed {
         self.kind.name()
     }
 
-    fn run(&mut self, job: &BesideJob<'s>) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &BesideJob<'s>) -> Result<Outcome> {
         let (ours, keys, writers, time) = (&self.ours, job.keys, job.writers, job.sizes.time);
         let puts = |seed| WriterJob { data: DATA, keys, writers, seed, timing: Timing::Singly };
         let (without, ()) = write_while(ours, &puts(2 * job.round), || {
@@ -88,7 +87,7 @@ impl<'s> Engine<BesideJob<'s>> for Checkpointed {
     }
 }
 
-pub(crate) fn measure(sizes: &Sizes) -> Result<Report, Error> {
+pub(crate) fn measure(sizes: &Sizes) -> Result<Report> {
     let (plan, wanted) = (&sizes.plan, sizes.checkpointed);
     let most = available_bytes().map_or(u64::MAX, |bytes| bytes / ENTRY_BYTES);
     let keys = wanted.min(u32::try_from(most).unwrap_or(u32::MAX)).max(1);
@@ -112,18 +111,16 @@ pub(crate) fn measure(sizes: &Sizes) -> Result<Report, Error> {
     Ok(report)
 }
 
-/// A change, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     Put,
-    /// An addition to a counter of 8 bytes.
     Add,
     /// An update of 8 bytes amid a value of 1,000.
     Update,
 }
 
 /// Bytes of the log for a change, and for a byte that its user changed.
-pub(crate) fn log_bytes(sizes: &Sizes, data: Data) -> Result<Report, Error> {
+pub(crate) fn log_bytes(sizes: &Sizes, data: Data) -> Result<Report> {
     let changes = sizes.keys(data).clamp(1, CHANGES);
     let mut report = Report::new("durability", changes as usize, data.title(), &[]);
     report.title = ": bytes of the log for a change".to_owned();
@@ -146,7 +143,7 @@ pub(crate) fn log_bytes(sizes: &Sizes, data: Data) -> Result<Report, Error> {
 }
 
 impl Change {
-    fn log_bytes(self, ours: &Ours, data: Data, changes: u32) -> Result<f64, Error> {
+    fn log_bytes(self, ours: &Ours, data: Data, changes: u32) -> Result<f64> {
         if self == Change::Add {
             let key = |number| StampedEntry::of(data, number, 0).key;
             ours.load(&(0..changes).map(|it| (key(it), vec![0; 8])).collect::<Vec<_>>())?;
@@ -162,7 +159,7 @@ impl Change {
         Ok((position()? - begin) as f64 / f64::from(changes))
     }
 
-    fn make(self, ours: &Ours, entry: &StampedEntry) -> Result<(), Error> {
+    fn make(self, ours: &Ours, entry: &StampedEntry) -> Result {
         match self {
             Change::Put => ours.put(&entry.key, &entry.value),
             Change::Add => Ok(ours.table.add(&entry.key, 1).map(drop)?),

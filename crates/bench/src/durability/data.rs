@@ -1,6 +1,6 @@
 //! Levels of durability; keys and values.
 
-use crate::harness::random::{STEP, scrambled};
+use crate::harness::{STEP, scrambled};
 
 /// The failure that a change outlives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -76,7 +76,6 @@ pub(crate) struct StampedEntry {
     pub(crate) value: Vec<u8>,
 }
 
-/// Bits of a stamp that a draw gives.
 const DRAW_BITS: u32 = 16;
 
 impl StampedEntry {
@@ -85,7 +84,6 @@ impl StampedEntry {
         StampedEntry { key: vec![b'k'; key], value: vec![b'v'; value] }
     }
 
-    /// That of a number, with the value of a draw.
     pub(crate) fn of(data: Data, number: u32, draw: u64) -> StampedEntry {
         let mut entry = StampedEntry::new(data);
         entry.set(number, draw);

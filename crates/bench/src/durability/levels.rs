@@ -14,13 +14,11 @@ use super::redis::{self, Redis, RedisFiles};
 use super::store::{DurableEngine, DurablePlace, DurableStore};
 use super::writers::{Timing, WriterJob, check, load, write_while};
 use super::{Sizes, ours};
-use crate::Error;
-use crate::harness::report::Report;
-use crate::harness::rounds::{Engine, Figure, Job, Outcome, rounds};
-use crate::harness::sample::{
-    BYTES_A_SECOND, LOG_BYTES_A_SECOND, OPERATIONS, Ratio, Sample, Unit, is_ours,
+use crate::Result;
+use crate::harness::{
+    BYTES_A_SECOND, Engine, Figure, Folder, Job, LOG_BYTES_A_SECOND, OPERATIONS, Outcome, Ratio,
+    Report, Sample, Unit, is_ours, rounds,
 };
-use crate::harness::system::Folder;
 
 pub(crate) const FLOOR: &str = "floor-disk";
 
@@ -31,7 +29,6 @@ const SYNCED_BLOCKS: usize = 64;
 const PAGE_BYTES: usize = 4096;
 const PAGES: usize = 1024;
 
-/// Puts for some time, by so many writers.
 struct PutJob {
     data: Data,
     keys: u32,
@@ -54,7 +51,6 @@ impl Job for PutJob {
     }
 }
 
-/// The disk by itself.
 struct DiskFloor(PathBuf);
 
 impl Engine<PutJob> for DiskFloor {
@@ -62,7 +58,7 @@ impl Engine<PutJob> for DiskFloor {
         FLOOR
     }
 
-    fn run(&mut self, job: &PutJob) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &PutJob) -> Result<Outcome> {
         let folder = Folder::new(&self.0, FLOOR)?;
         let bytes = Figure::new(bytes_a_second(folder.path(), job.time)?);
         let syncs = Figure::new(syncs_a_second(folder.path(), job.time)?);
@@ -72,7 +68,7 @@ impl Engine<PutJob> for DiskFloor {
     }
 }
 
-fn bytes_a_second(dir: &Path, time: Duration) -> Result<f64, Error> {
+fn bytes_a_second(dir: &Path, time: Duration) -> Result<f64> {
     let mut file = File::create(dir.join("sequential"))?;
     let block = vec![1; BLOCK_BYTES];
     let begin = Instant::now();
@@ -88,7 +84,7 @@ fn bytes_a_second(dir: &Path, time: Duration) -> Result<f64, Error> {
     Ok((blocks * BLOCK_BYTES) as f64 / begin.elapsed().as_secs_f64())
 }
 
-fn syncs_a_second(dir: &Path, time: Duration) -> Result<f64, Error> {
+fn syncs_a_second(dir: &Path, time: Duration) -> Result<f64> {
     let file = File::create(dir.join("syncs"))?;
     let page = [1; PAGE_BYTES];
     for at in 0..PAGES {
@@ -105,7 +101,6 @@ fn syncs_a_second(dir: &Path, time: Duration) -> Result<f64, Error> {
     Ok(count as f64 / begin.elapsed().as_secs_f64())
 }
 
-/// A store of this process at a level, with its entries.
 struct Here {
     name: &'static str,
     level: Level,
@@ -123,7 +118,7 @@ impl Engine<PutJob> for Here {
         format!("{}, {}", job.workload(), self.level.name())
     }
 
-    fn run(&mut self, job: &PutJob) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &PutJob) -> Result<Outcome> {
         let (store, data, keys, seed) = (&*self.store, job.data, job.keys, job.seed);
         let puts = WriterJob { data, keys, writers: job.writers, seed, timing: Timing::Together };
         let log = store.log_bytes();
@@ -143,7 +138,7 @@ impl Engine<PutJob> for Here {
 
 impl Here {
     /// Waits beside the writers; for an engine without a thread of its own, syncs as ours does.
-    fn wait(&self, time: Duration) -> Result<(), Error> {
+    fn wait(&self, time: Duration) -> Result {
         if self.level != Level::Async || self.store.syncs_itself() {
             std::thread::sleep(time);
             return Ok(());
@@ -160,7 +155,6 @@ impl Here {
     }
 }
 
-/// Redis at a level, with its entries.
 struct RedisLevel {
     level: Level,
     redis: Redis,
@@ -176,7 +170,7 @@ impl Engine<PutJob> for RedisLevel {
         format!("{}, {}", job.workload(), self.level.name())
     }
 
-    fn run(&mut self, job: &PutJob) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &PutJob) -> Result<Outcome> {
         let rate = self.redis.put_for(job.data, job.keys, job.writers, job.time, job.seed)?;
         self.redis.check(job.data, job.keys, job.seed)?;
         // Leaves the disk idle.
@@ -185,11 +179,7 @@ impl Engine<PutJob> for RedisLevel {
     }
 }
 
-pub(crate) fn measure(
-    sizes: &Sizes,
-    engines: &[DurableEngine],
-    data: Data,
-) -> Result<Report, Error> {
+pub(crate) fn measure(sizes: &Sizes, engines: &[DurableEngine], data: Data) -> Result<Report> {
     let keys = sizes.keys(data);
     let mut report = Report::new("durability", keys as usize, data.title(), &[]);
     report.title = ": puts to keys that are there. Redis is over loopback, one request in flight \
@@ -216,7 +206,7 @@ fn open_all(
     engines: &[DurableEngine],
     data: Data,
     report: &mut Report,
-) -> Result<Vec<Box<dyn Engine<PutJob>>>, Error> {
+) -> Result<Vec<Box<dyn Engine<PutJob>>>> {
     let (plan, keys) = (&sizes.plan, sizes.keys(data));
     let mut contenders: Vec<Box<dyn Engine<PutJob>>> = Vec::new();
     for engine in engines.iter().filter(|engine| plan.takes(engine.name)) {

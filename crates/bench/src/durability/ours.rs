@@ -9,7 +9,7 @@ use sapwood::{
 
 use super::data::{Data, Level};
 use super::store::{DurableEngine, DurablePlace, DurableStore};
-use crate::Error;
+use crate::Result;
 
 pub(crate) const ORDERED: &str = "sapwood-ordered";
 pub(crate) const HASH: &str = "sapwood-hash";
@@ -26,7 +26,6 @@ const NAME: &str = "bench";
 /// Bytes of the log after which a checkpoint is due by default.
 const CHECKPOINT_BYTES: u64 = 256 << 20;
 
-/// The kind of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DurableKind {
     Ordered,
@@ -36,7 +35,6 @@ pub(crate) enum DurableKind {
 impl DurableKind {
     pub(crate) const ALL: [DurableKind; 2] = [DurableKind::Ordered, DurableKind::Hash];
 
-    /// The name in tables and in `--engines`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             DurableKind::Ordered => ORDERED,
@@ -52,7 +50,7 @@ pub(crate) struct Ours {
     pub(crate) table: Table,
 }
 
-fn open(place: &DurablePlace, kind: DurableKind) -> Result<Option<Box<dyn DurableStore>>, Error> {
+fn open(place: &DurablePlace, kind: DurableKind) -> Result<Option<Box<dyn DurableStore>>> {
     Ok(Some(Box::new(Ours::create(&place.dir, kind, place.level, place.data, place.keys)?)))
 }
 
@@ -67,21 +65,20 @@ fn options(level: Level) -> DbOptions {
 
 /// A hash table that ends with the process: that of a database in memory, since
 /// [`HashTableOptions`] have no such choice in a directory.
-fn volatile_hash_table(options: HashTableOptions) -> Result<Ours, Error> {
+fn volatile_hash_table(options: HashTableOptions) -> Result<Ours> {
     let db = Db::in_memory();
     let table = Table::Hash(db.create_hash_table(NAME, options)?);
     Ok(Ours { db, table })
 }
 
 impl Ours {
-    /// An empty table that is to hold so many keys.
     pub(crate) fn create(
         dir: &Path,
         kind: DurableKind,
         level: Level,
         data: Data,
         keys: u32,
-    ) -> Result<Ours, Error> {
+    ) -> Result<Ours> {
         let is_volatile = level == Level::Memory;
         match kind {
             DurableKind::Ordered => {
@@ -109,14 +106,13 @@ impl Ours {
     }
 
     /// Opens what a directory has, without writing a checkpoint by itself.
-    pub(crate) fn reopen(dir: &Path) -> Result<Ours, Error> {
+    pub(crate) fn reopen(dir: &Path) -> Result<Ours> {
         let db = Db::open_with(dir, options(Level::Buffered))?;
         let table = db.table(NAME)?;
         Ok(Ours { db, table })
     }
 
-    /// Writes a checkpoint, where the database has a directory.
-    pub(crate) fn checkpoint(&self) -> Result<(), Error> {
+    pub(crate) fn checkpoint(&self) -> Result {
         match self.db.directory() {
             Some(_) => Ok(self.db.checkpoint()?),
             None => Ok(()),
@@ -126,20 +122,20 @@ impl Ours {
 
 impl DurableStore for Ours {
     #[inline]
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result {
         Ok(self.table.put(key, value)?)
     }
 
-    fn load(&self, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Error> {
+    fn load(&self, entries: &[(Vec<u8>, Vec<u8>)]) -> Result {
         Ok(self.table.put_many(entries)?)
     }
 
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result {
         self.table.get_with(key, read)?;
         Ok(())
     }
 
-    fn sync(&self) -> Result<(), Error> {
+    fn sync(&self) -> Result {
         match self.db.directory() {
             Some(_) => Ok(self.db.sync()?),
             None => Ok(()),
@@ -152,7 +148,7 @@ impl DurableStore for Ours {
 
     /// A checkpoint is written where one would be due by default: a hash table copies values after
     /// each that it changed in place before.
-    fn settle(&self) -> Result<(), Error> {
+    fn settle(&self) -> Result {
         match self.log_bytes() {
             Some(bytes) if bytes >= CHECKPOINT_BYTES => self.checkpoint(),
             _ => self.sync(),

@@ -12,17 +12,13 @@ use super::data::{Data, Level, StampedEntry};
 use super::ours::{DurableKind, Ours};
 use super::redis::{self, Redis, RedisFiles};
 use super::writers::load;
-use crate::Error;
-use crate::harness::consume::consume;
-use crate::harness::report::Report;
-use crate::harness::rounds::{Engine, Figure, Job, Outcome, rounds};
-use crate::harness::sample::{SECONDS, Unit, fields};
-use crate::harness::system::Folder;
-use crate::harness::tally::Tally;
+use crate::Result;
+use crate::harness::{
+    Engine, Figure, Folder, Job, Outcome, Report, SECONDS, Tally, Unit, consume, fields, rounds,
+};
 
 const DATA: Data = Data::Small;
 
-/// The files that are read when a store is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RecoverySource {
     /// It was closed, and the checkpoint has everything.
@@ -40,7 +36,6 @@ impl RecoverySource {
     }
 }
 
-/// Opening each store once.
 struct Opening;
 
 impl Job for Opening {
@@ -57,12 +52,10 @@ impl Job for Opening {
     }
 }
 
-/// A store that is to be opened.
 struct Stored {
     engine: &'static str,
     from: RecoverySource,
     entries: u32,
-    /// Bytes that are read.
     bytes: u64,
     /// Redis has both kinds of files in one.
     folder: Rc<Folder>,
@@ -83,14 +76,14 @@ impl Engine<Opening> for Stored {
         format!("{} from {}", job.workload(), self.from.name())
     }
 
-    fn run(&mut self, _: &Opening) -> Result<Outcome, Error> {
+    fn run(&mut self, _: &Opening) -> Result<Outcome> {
         let seconds = self.open()?;
         let bytes = fields(json!({ "bytes": self.bytes }));
         Ok(Outcome { figures: vec![Figure::new(seconds).with(bytes)], ..Outcome::default() })
     }
 }
 
-pub(crate) fn measure(sizes: &Sizes) -> Result<Report, Error> {
+pub(crate) fn measure(sizes: &Sizes) -> Result<Report> {
     let entries = sizes.recovered;
     let mut report = Report::new("durability", entries as usize, DATA.title(), &[]);
     report.title = ": opened, from the page cache".to_owned();
@@ -115,7 +108,7 @@ pub(crate) fn measure(sizes: &Sizes) -> Result<Report, Error> {
     Ok(report)
 }
 
-fn make_ours(sizes: &Sizes, kind: DurableKind, from: RecoverySource) -> Result<Stored, Error> {
+fn make_ours(sizes: &Sizes, kind: DurableKind, from: RecoverySource) -> Result<Stored> {
     let entries = sizes.recovered;
     let folder = Folder::new(&sizes.plan.dir, &format!("{}-{}", kind.name(), from.name()))?;
     let ours = Ours::create(folder.path(), kind, Level::Buffered, DATA, entries)?;
@@ -142,7 +135,7 @@ fn make_ours(sizes: &Sizes, kind: DurableKind, from: RecoverySource) -> Result<S
     Ok(Stored { engine, from, entries, bytes, folder, by: By::Ours { expected } })
 }
 
-fn make_redis(sizes: &Sizes) -> Result<[Stored; 2], Error> {
+fn make_redis(sizes: &Sizes) -> Result<[Stored; 2]> {
     let entries = sizes.recovered;
     let folder = Rc::new(Folder::new(&sizes.plan.dir, redis::NAME)?);
     let (redis, _) = Redis::start(&folder, RedisFiles::Aof("no"))?;
@@ -165,7 +158,7 @@ fn make_redis(sizes: &Sizes) -> Result<[Stored; 2], Error> {
 
 impl Stored {
     /// Opens it, and checks what it has: the seconds until its first answer.
-    fn open(&self) -> Result<f64, Error> {
+    fn open(&self) -> Result<f64> {
         let entries = self.entries;
         match self.by {
             By::Ours { expected } => {

@@ -4,7 +4,7 @@ use ::redb::{Builder, Database, Durability, ReadableDatabase, TableDefinition};
 
 use super::data::Level;
 use super::store::{DurableEngine, DurablePlace, DurableStore};
-use crate::Error;
+use crate::Result;
 
 pub(crate) const ENGINE: DurableEngine = DurableEngine { name: "redb", open: open_redb };
 
@@ -20,7 +20,7 @@ struct DurableRedb {
     durability: Durability,
 }
 
-fn open_redb(place: &DurablePlace) -> Result<Option<Box<dyn DurableStore>>, Error> {
+fn open_redb(place: &DurablePlace) -> Result<Option<Box<dyn DurableStore>>> {
     let durability = match place.level {
         Level::Memory => Durability::None,
         Level::Buffered | Level::Async => return Ok(None),
@@ -35,7 +35,7 @@ impl DurableRedb {
         &self,
         durability: Durability,
         entries: impl IntoIterator<Item = (&'e [u8], &'e [u8])>,
-    ) -> Result<(), Error> {
+    ) -> Result {
         let mut transaction = self.db.begin_write()?;
         transaction.set_durability(durability)?;
         {
@@ -49,27 +49,27 @@ impl DurableRedb {
 }
 
 impl DurableStore for DurableRedb {
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result {
         self.write(self.durability, [(key, value)])
     }
 
-    fn load(&self, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Error> {
+    fn load(&self, entries: &[(Vec<u8>, Vec<u8>)]) -> Result {
         self.write(Durability::None, entries.iter().map(|(key, value)| (&key[..], &value[..])))
     }
 
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result {
         if let Some(value) = self.db.begin_read()?.open_table(TABLE)?.get(key)? {
             read(value.value());
         }
         Ok(())
     }
 
-    fn sync(&self) -> Result<(), Error> {
+    fn sync(&self) -> Result {
         self.write(Durability::Immediate, [])
     }
 
     /// Nothing: at the level of memory a sync would write what the others never write.
-    fn settle(&self) -> Result<(), Error> {
+    fn settle(&self) -> Result {
         Ok(())
     }
 }

@@ -4,17 +4,18 @@ use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
 use super::data::{Data, Level};
-use crate::Error;
-use crate::harness::random::Random;
-use crate::harness::system::Folder;
+use crate::Result;
+use crate::harness::{Folder, Random};
 use crate::server::job::Verb;
-use crate::server::load_generator::{Done, RequestLoad};
-use crate::server::processes::{Server, spawn_redis};
-use crate::server::wire::{self, digits};
+use crate::server::load_generator::Done;
+use crate::server::load_generator::RequestLoad;
+use crate::server::processes::Server;
+use crate::server::processes::spawn_redis;
+use crate::server::wire;
+use crate::server::wire::digits;
 
 pub(crate) const NAME: &str = "redis";
 
-/// A server of a folder.
 pub(crate) struct Redis {
     server: Server,
 }
@@ -42,7 +43,7 @@ impl RedisFiles {
 
 impl Redis {
     /// Starts it on the files of a folder, and waits until it has loaded them: how long that took.
-    pub(crate) fn start(folder: &Folder, files: RedisFiles) -> Result<(Redis, Duration), Error> {
+    pub(crate) fn start(folder: &Folder, files: RedisFiles) -> Result<(Redis, Duration)> {
         let mut args =
             ["--save", "", "--auto-aof-rewrite-percentage", "0", "--dir"].map(OsStr::new).to_vec();
         args.push(folder.path().as_os_str());
@@ -58,8 +59,7 @@ impl Redis {
         Ok((Redis { server }, begin.elapsed()))
     }
 
-    /// Puts the entries of the first numbers.
-    pub(crate) fn load(&self, data: Data, keys: u32) -> Result<(), Error> {
+    pub(crate) fn load(&self, data: Data, keys: u32) -> Result {
         let mut wire = self.server.connect()?;
         let [mut key, mut value] = blank(data);
         wire::load(&mut wire, keys, |number, out| {
@@ -76,7 +76,7 @@ impl Redis {
         connections: usize,
         time: Duration,
         seed: u64,
-    ) -> Result<f64, Error> {
+    ) -> Result<f64> {
         let load = RequestLoad {
             address: self.server.address,
             protocol: self.server.protocol(),
@@ -93,8 +93,7 @@ impl Redis {
         Ok(requests as f64 / elapsed.as_secs_f64())
     }
 
-    /// Looks whether some keys have their values.
-    pub(crate) fn check(&self, data: Data, keys: u32, seed: u64) -> Result<(), Error> {
+    pub(crate) fn check(&self, data: Data, keys: u32, seed: u64) -> Result {
         let mut wire = self.server.connect()?;
         let mut random = Random::new(seed);
         let [mut key, mut value] = blank(data);
@@ -108,22 +107,18 @@ impl Redis {
         Ok(())
     }
 
-    /// The number of its keys.
-    pub(crate) fn len(&self) -> Result<u64, Error> {
+    pub(crate) fn len(&self) -> Result<u64> {
         let mut wire = self.server.connect()?;
         let reply = std::str::from_utf8(wire.ask(&[b"DBSIZE"])?)?;
         Ok(reply.trim_start_matches(':').trim_end().parse()?)
     }
 
-    /// Writes the snapshot.
-    pub(crate) fn save(&self) -> Result<(), Error> {
+    pub(crate) fn save(&self) -> Result {
         self.server.connect()?.ask(&[b"SAVE"]).map(drop)
     }
 }
 
-/// The time in which it must have loaded its files.
 const LOADING: Duration = Duration::from_secs(300);
-/// Keys that are looked at after a run.
 const CHECKED: u32 = 100;
 
 fn blank(data: Data) -> [Vec<u8>; 2] {

@@ -8,12 +8,9 @@ use hdrhistogram::Histogram;
 
 use super::data::{Data, StampedEntry};
 use super::store::DurableStore;
-use crate::Error;
-use crate::harness::random::Random;
-use crate::harness::rounds::elapsed;
-use crate::harness::sample::{Percentiles, new_histogram};
+use crate::Result;
+use crate::harness::{Percentiles, Random, elapsed, new_histogram};
 
-/// The work of writers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WriterJob {
     pub(crate) data: Data,
@@ -24,14 +21,12 @@ pub(crate) struct WriterJob {
     pub(crate) timing: Timing,
 }
 
-/// The timing of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Timing {
     Together,
     Singly,
 }
 
-/// The work that writers did.
 pub(crate) struct PutTotals {
     pub(crate) puts: u64,
     pub(crate) elapsed: Duration,
@@ -49,8 +44,8 @@ impl PutTotals {
 pub(crate) fn write_while<R>(
     store: &dyn DurableStore,
     job: &WriterJob,
-    during: impl FnOnce() -> Result<R, Error>,
-) -> Result<(PutTotals, R), Error> {
+    during: impl FnOnce() -> Result<R>,
+) -> Result<(PutTotals, R)> {
     let barrier = Barrier::new(job.writers + 1);
     let is_over = AtomicBool::new(false);
     let (barrier, is_over) = (&barrier, &is_over);
@@ -89,7 +84,7 @@ fn write(
     job: &WriterJob,
     writer: usize,
     is_over: &AtomicBool,
-) -> Result<(u64, Histogram<u64>), Error> {
+) -> Result<(u64, Histogram<u64>)> {
     let mut random = Random::new((job.seed << 16) ^ writer as u64);
     let mut entry = StampedEntry::new(job.data);
     let mut histogram = new_histogram();
@@ -112,11 +107,9 @@ fn write(
     }
 }
 
-/// Entries that are given to a store at once.
 const LOADED_TOGETHER: u32 = 1_000;
 
-/// Puts the entries of the first numbers.
-pub(crate) fn load(store: &dyn DurableStore, data: Data, keys: u32) -> Result<(), Error> {
+pub(crate) fn load(store: &dyn DurableStore, data: Data, keys: u32) -> Result {
     let mut first = 0;
     while first < keys {
         let end = keys.min(first.saturating_add(LOADED_TOGETHER));
@@ -130,16 +123,9 @@ pub(crate) fn load(store: &dyn DurableStore, data: Data, keys: u32) -> Result<()
     Ok(())
 }
 
-/// Keys that are looked at after a run.
 const CHECKED: u32 = 1_000;
 
-/// Looks whether some keys have values of their own.
-pub(crate) fn check(
-    store: &dyn DurableStore,
-    data: Data,
-    keys: u32,
-    seed: u64,
-) -> Result<(), Error> {
+pub(crate) fn check(store: &dyn DurableStore, data: Data, keys: u32, seed: u64) -> Result {
     let mut random = Random::new(seed);
     for _ in 0..CHECKED.min(keys) {
         let entry = StampedEntry::of(data, random.below(keys), 0);

@@ -3,10 +3,9 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::Error;
-use crate::harness::report::{Sheet, table, tell};
+use crate::harness::{Sheet, table, tell};
+use crate::{Error, Result};
 
-/// The table of a bench.
 #[derive(Debug)]
 pub(crate) struct Bench {
     pub(crate) name: &'static str,
@@ -14,19 +13,16 @@ pub(crate) struct Bench {
     pub(crate) workloads: &'static [&'static str],
     /// Workloads that only a smoke run, a full run, or their own name asks for.
     pub(crate) extra: &'static [&'static str],
-    /// Names that `--engines` knows.
     pub(crate) engines: &'static [&'static str],
     /// Entries of a smoke run, of a usual one and of a full one.
     pub(crate) entries: [&'static [usize]; 3],
     /// The least and the most that `--entries` may be.
     pub(crate) entries_range: [usize; 2],
-    /// Interleaved runs, likewise.
     pub(crate) runs: [usize; 3],
     /// Thread counts; empty for 1, 2, 4 ... and all cores.
     pub(crate) threads: &'static [usize],
 }
 
-/// The size of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Smoke,
@@ -45,7 +41,6 @@ impl Mode {
     }
 }
 
-/// Flags of all benches.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Flags {
     /// Engines to run, by the names that `list` shows [default: all that are there]
@@ -95,7 +90,6 @@ pub(crate) struct Flags {
     full: bool,
 }
 
-/// The measurements of a run, with every default filled in.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) mode: Mode,
@@ -108,12 +102,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// True if an engine takes part.
     pub(crate) fn takes(&self, engine: &str) -> bool {
         self.engines.is_empty() || self.engines.iter().any(|wanted| wanted == engine)
     }
 
-    /// True if a workload is run.
     pub(crate) fn runs(&self, workload: &str) -> bool {
         self.workloads.contains(&workload)
     }
@@ -134,12 +126,12 @@ impl Flags {
     }
 
     /// Opens the sheet that reports go to, before anything is measured.
-    pub(crate) fn open<'a>(&self, out: &'a mut dyn Write) -> Result<Sheet<'a>, Error> {
+    pub(crate) fn open<'a>(&self, out: &'a mut dyn Write) -> Result<Sheet<'a>> {
         Sheet::open(out, self.json, self.plot.as_deref())
     }
 
     /// Fills in defaults. `outside` are the names of engines from outside of this workspace.
-    pub(crate) fn plan(&self, bench: &Bench, outside: &[&str]) -> Result<Plan, Error> {
+    pub(crate) fn plan(&self, bench: &Bench, outside: &[&str]) -> Result<Plan> {
         let others = outside.iter().filter(|name| !bench.engines.contains(name));
         let known: Vec<&str> = bench.engines.iter().chain(others).copied().collect();
         if let Some(name) = self.engines.iter().find(|name| !known.contains(&name.as_str())) {
@@ -179,7 +171,7 @@ impl Flags {
     }
 
     /// The workloads of those names, or else those whose names have a word as a part.
-    fn chosen(&self, bench: &Bench) -> Result<Vec<&'static str>, Error> {
+    fn chosen(&self, bench: &Bench) -> Result<Vec<&'static str>> {
         let known = [bench.workloads, bench.extra].concat();
         if self.workloads.is_empty() {
             return Ok(if self.mode() == Mode::Usual { bench.workloads.to_vec() } else { known });
@@ -209,7 +201,7 @@ impl Flags {
         is_given: bool,
         why: &str,
         flag: &str,
-    ) -> Result<(), Error> {
+    ) -> Result {
         let named = self.engines.iter().find(|name| engines.contains(&name.as_str()));
         match named {
             _ if is_given => Ok(()),
@@ -223,7 +215,6 @@ impl Flags {
     }
 }
 
-/// Returns those that were given, or others.
 pub(crate) fn or<T: Clone>(given: &[T], others: &[T]) -> Vec<T> {
     if given.is_empty() { others } else { given }.to_vec()
 }
@@ -232,7 +223,6 @@ fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
     format!("no {what} is called {name}: choose from {}", known.join(", ")).into()
 }
 
-/// 1, 2, 4 ... and all cores.
 fn thread_counts() -> Vec<usize> {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let powers = std::iter::successors(Some(1), |count| Some(count * 2));
@@ -241,8 +231,7 @@ fn thread_counts() -> Vec<usize> {
     counts
 }
 
-/// Prints benches with their workloads and engines.
-pub(crate) fn list(benches: &[&Bench], out: &mut dyn Write) -> Result<(), Error> {
+pub(crate) fn list(benches: &[&Bench], out: &mut dyn Write) -> Result {
     let mut rows = table(&["bench", "workloads", "engines"], 3);
     for bench in benches {
         let workloads = [bench.workloads, bench.extra].concat().join("\n");

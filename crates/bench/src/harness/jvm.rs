@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::Error;
-use crate::harness::process::Process;
+use crate::harness::Process;
+use crate::{Error, Result};
 
 /// Builds the program of a folder.
 ///
 /// # Errors
 /// The message of Maven, and the flag that can be left out.
-pub(crate) fn build(maven: &str, folder: &Path, flag: &str) -> Result<(), Error> {
+pub(crate) fn build(maven: &str, folder: &Path, flag: &str) -> Result {
     let built = Command::new(maven)
         .args(["--quiet", "--batch-mode", "package"])
         .current_dir(folder)
@@ -42,7 +42,7 @@ pub(crate) fn start(
     folder: &Path,
     words: impl IntoIterator<Item = String>,
     flag: &str,
-) -> Result<Process, Error> {
+) -> Result<Process> {
     let mut command = Command::new("java");
     command.args(words).current_dir(folder);
     Process::start("the JVM", &mut command).map_err(|error| missing("java", flag, &error))

@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::Error;
-use crate::harness::args::command;
-use crate::harness::sample::is_ours;
+use crate::Result;
+use crate::harness::{command, is_ours};
 
 const TITLE: &str = "Sapwood beside its peers";
 
@@ -83,7 +82,7 @@ impl PlottedFigure {
 }
 
 /// The figures of JSON lines, without latencies.
-fn figures(lines: &str) -> Result<Vec<PlottedFigure>, Error> {
+fn figures(lines: &str) -> Result<Vec<PlottedFigure>> {
     let mut figures = Vec::new();
     for (at, line) in lines.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let figure: PlottedFigure = serde_json::from_str(line).map_err(|error| {
@@ -112,7 +111,7 @@ fn together<'a>(
 }
 
 /// Draws figures as an SVG.
-fn draw(figures: &[PlottedFigure], title: &str, command: Option<&str>) -> Result<String, Error> {
+fn draw(figures: &[PlottedFigure], title: &str, command: Option<&str>) -> Result<String> {
     if figures.is_empty() {
         return Err("there are no figures to draw".into());
     }
@@ -286,7 +285,7 @@ pub(crate) struct PlotFile(PathBuf);
 
 impl PlotFile {
     /// Makes the file, empty for now.
-    pub(crate) fn create(path: &Path) -> Result<PlotFile, Error> {
+    pub(crate) fn create(path: &Path) -> Result<PlotFile> {
         if !path.extension().is_some_and(|it| it.eq_ignore_ascii_case("svg")) {
             let path = path.display();
             return Err(
@@ -300,11 +299,11 @@ impl PlotFile {
     }
 
     /// Draws the figures of JSON lines.
-    pub(crate) fn draw(&self, lines: &str) -> Result<(), Error> {
+    pub(crate) fn draw(&self, lines: &str) -> Result {
         self.write(&draw(&figures(lines)?, TITLE, Some(&command()))?)
     }
 
-    fn write(&self, svg: &str) -> Result<(), Error> {
+    fn write(&self, svg: &str) -> Result {
         std::fs::write(&self.0, svg)
             .map_err(|error| format!("cannot write the plot {}: {error}", self.0.display()).into())
     }
@@ -354,7 +353,7 @@ impl PlotArgs {
 /// # Errors
 ///
 /// A file cannot be read or written, or has no figures.
-pub fn run(args: &PlotArgs) -> Result<(), Error> {
+pub fn run(args: &PlotArgs) -> Result {
     let mut all = Vec::new();
     for path in &args.figures {
         let text = std::fs::read_to_string(path)

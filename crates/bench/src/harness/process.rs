@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::Error;
+use crate::{Error, Result};
 
 /// The folder of a program.
 pub(crate) fn folder(name: &str) -> PathBuf {
@@ -53,7 +53,7 @@ impl Process {
     ///
     /// # Errors
     /// The program's, or that it ended.
-    pub(crate) fn ask(&mut self, command: &str) -> Result<Value, Error> {
+    pub(crate) fn ask(&mut self, command: &str) -> Result<Value> {
         let name = self.name;
         let explain = |what: &dyn std::fmt::Display| -> Error {
             format!("{name} did not answer `{command}`: {what}; its own message stands above")
@@ -78,7 +78,7 @@ impl Process {
 ///
 /// # Errors
 /// That the program is another one.
-pub(crate) fn number(answer: &Value, field: &str) -> Result<i64, Error> {
+pub(crate) fn number(answer: &Value, field: &str) -> Result<i64> {
     answer[field].as_i64().ok_or_else(|| {
         format!("the answer {answer} has no number {field}: build the programs in bench-vs again")
             .into()

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::Error;
-use crate::harness::process::{self, Process};
+use crate::harness::{Process, process};
+use crate::{Error, Result};
 
 /// The place of the packages, in the folder of the program.
 const ENVIRONMENT: &str = "target/venv";
@@ -16,7 +16,7 @@ const REQUIREMENTS: &str = "requirements.txt";
 /// # Errors
 /// That there is no Python, or no network where packages are missing, and that the flag can be left
 /// out.
-pub(crate) fn start(name: &str, flag: &str) -> Result<Process, Error> {
+pub(crate) fn start(name: &str, flag: &str) -> Result<Process> {
     let folder = process::folder(name);
     prepare("python3", &folder, flag)?;
     // Without files of its own beside the source.
@@ -30,7 +30,7 @@ pub(crate) fn start(name: &str, flag: &str) -> Result<Process, Error> {
 ///
 /// # Errors
 /// That it is not there.
-pub(crate) fn program(name: &str, package: &str, program: &str) -> Result<PathBuf, Error> {
+pub(crate) fn program(name: &str, package: &str, program: &str) -> Result<PathBuf> {
     let libraries = process::folder(name).join(ENVIRONMENT).join("lib");
     let versions = std::fs::read_dir(&libraries)?;
     let programs = versions
@@ -44,7 +44,7 @@ pub(crate) fn program(name: &str, package: &str, program: &str) -> Result<PathBu
 }
 
 /// Makes an environment with the packages of the requirements, unless it is there.
-fn prepare(python: &str, folder: &Path, flag: &str) -> Result<(), Error> {
+fn prepare(python: &str, folder: &Path, flag: &str) -> Result {
     let environment = folder.join(ENVIRONMENT);
     let wanted = std::fs::read(folder.join(REQUIREMENTS))?;
     // Written when all was installed.
@@ -52,7 +52,7 @@ fn prepare(python: &str, folder: &Path, flag: &str) -> Result<(), Error> {
     if std::fs::read(&installed).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
-    let run = |program: &Path, words: &[&str], what: &str| -> Result<(), Error> {
+    let run = |program: &Path, words: &[&str], what: &str| -> Result {
         let ran = Command::new(program)
             .args(words)
             .current_dir(folder)
@@ -93,7 +93,7 @@ fn missing(program: &str, flag: &str, error: &std::io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::system::Folder;
+    use crate::harness::Folder;
 
     #[test]
     fn a_missing_python_is_named_with_what_to_do() {

@@ -9,13 +9,11 @@ use comfy_table::{CellAlignment, Table, presets};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
-use crate::Error;
-use crate::harness::args::command;
-use crate::harness::plot::PlotFile;
-use crate::harness::rounds::{Figure, progress};
-use crate::harness::sample::{NANOSECONDS, Ratio, Sample, Unit, is_ours};
-use crate::harness::system::machine;
-use crate::harness::target::Targets;
+use crate::Result;
+use crate::harness::{
+    Figure, NANOSECONDS, PlotFile, Ratio, Sample, Targets, Unit, command, is_ours, machine,
+    progress,
+};
 
 /// A table whose columns from `numbers_from` on are aligned right.
 pub(crate) fn table(header: &[&str], numbers_from: usize) -> Table {
@@ -44,7 +42,6 @@ pub(crate) struct Report {
     data: String,
     /// The size of the run, by which targets are judged: mostly its entries.
     pub(crate) size: usize,
-    /// The line above the tables.
     pub(crate) title: String,
     /// The engines of which ratios are printed.
     ours: &'static [&'static str],
@@ -129,7 +126,6 @@ impl Report {
         sample.fields.extend(figure.fields);
     }
 
-    /// Notes once what is left out.
     pub(crate) fn leave_out(&mut self, sentence: String) {
         if !self.left_out.contains(&sentence) {
             self.left_out.push(sentence);
@@ -143,7 +139,7 @@ impl Report {
         workload: &str,
         threads: usize,
         what: &str,
-    ) -> Result<(), Error> {
+    ) -> Result {
         let sentence = format!(
             "{engine}, {workload} on {threads} threads: {what}: a bug in it or in its adapter"
         );
@@ -167,7 +163,6 @@ impl Report {
         Some(Ratio::of(&ours.rounds, &theirs.rounds))
     }
 
-    /// The JSON line of a sample.
     fn line(&self, sample: &Sample) -> Value {
         let [median, min, max] = sample.spread();
         let mut line = json!({
@@ -308,7 +303,7 @@ impl<'a> Sheet<'a> {
         out: &'a mut dyn Write,
         json: bool,
         plot: Option<&Path>,
-    ) -> Result<Sheet<'a>, Error> {
+    ) -> Result<Sheet<'a>> {
         let plot = plot.map(PlotFile::create).transpose()?;
         Ok(Sheet { out, json, plot: plot.map(|file| (file, Vec::new())) })
     }
@@ -328,7 +323,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// Ends the sheet: prints the command that repeats it, draws the plot.
-    pub(crate) fn end(self) -> Result<(), Error> {
+    pub(crate) fn end(self) -> Result {
         if !self.json {
             writeln!(self.out, "\nRepeat with: {}", command())?;
         }

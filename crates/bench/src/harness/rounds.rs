@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 
-use crate::Error;
-use crate::harness::report::{Report, tell};
-use crate::harness::sample::{Fields, NANOSECONDS, Percentiles, Sample, SampleKey, Unit};
-use crate::harness::tally::Tally;
+use crate::Result;
+use crate::harness::{
+    Fields, NANOSECONDS, Percentiles, Report, Sample, SampleKey, Tally, Unit, tell,
+};
 
 /// One planned run: the same for every engine.
 pub(crate) trait Job {
-    /// The name in tables and JSON lines.
     fn workload(&self) -> String;
 
     fn unit(&self) -> &'static Unit;
@@ -27,7 +26,6 @@ pub(crate) trait Job {
     }
 }
 
-/// A figure of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Figure {
     /// None where it is the job's.
@@ -52,7 +50,6 @@ impl Figure {
         }
     }
 
-    /// Operations a second.
     pub(crate) fn rate(operations: usize, elapsed: Duration) -> Figure {
         Figure::new(operations as f64 / elapsed.as_secs_f64())
     }
@@ -82,7 +79,6 @@ impl Figure {
     }
 }
 
-/// The outcome of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) figures: Vec<Figure>,
@@ -108,16 +104,15 @@ pub(crate) trait Engine<J: Job> {
         job.workload()
     }
 
-    /// True if it takes part in a job.
     fn runs(&self, _job: &J) -> bool {
         true
     }
 
     /// Runs a job, then checks what it left behind and puts back what must not stay, untimed.
-    fn run(&mut self, job: &J) -> Result<Outcome, Error>;
+    fn run(&mut self, job: &J) -> Result<Outcome>;
 
     /// Runs a job with single calls timed on their own; none where it has no single calls.
-    fn latencies(&mut self, _job: &J) -> Result<Option<Percentiles>, Error> {
+    fn latencies(&mut self, _job: &J) -> Result<Option<Percentiles>> {
         Ok(None)
     }
 }
@@ -132,10 +127,10 @@ impl<J: Job, E: Engine<J> + ?Sized> Engine<J> for Box<E> {
     fn runs(&self, job: &J) -> bool {
         (**self).runs(job)
     }
-    fn run(&mut self, job: &J) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &J) -> Result<Outcome> {
         (**self).run(job)
     }
-    fn latencies(&mut self, job: &J) -> Result<Option<Percentiles>, Error> {
+    fn latencies(&mut self, job: &J) -> Result<Option<Percentiles>> {
         (**self).latencies(job)
     }
 }
@@ -154,7 +149,7 @@ pub(crate) fn rounds<J: Job, E: Engine<J>>(
     report: &mut Report,
     runs: usize,
     plan: impl Fn(usize) -> J,
-) -> Result<(), Error> {
+) -> Result {
     let count = engines.len();
     let (mut is_wrong, mut has_failed) = (vec![false; count], vec![false; count]);
     let before: HashSet<SampleKey> = report.samples.iter().map(Sample::key).collect();
@@ -195,7 +190,6 @@ pub(crate) fn rounds<J: Job, E: Engine<J>>(
     Ok(())
 }
 
-/// Notes the figures of a run.
 fn note<J: Job>(report: &mut Report, job: &J, workload: &str, engine: &str, outcome: Outcome) {
     for figure in outcome.figures {
         let workload = figure.workload.clone().unwrap_or_else(|| workload.to_owned());
@@ -233,7 +227,7 @@ pub(crate) fn latencies<J: Job, E: Engine<J>>(
     engines: &mut [E],
     report: &mut Report,
     job: &J,
-) -> Result<(), Error> {
+) -> Result {
     let threads = job.threads();
     for engine in engines {
         let (name, workload) = (engine.name().to_owned(), engine.workload(job));
@@ -293,7 +287,7 @@ pub(crate) fn elapsed(threads: impl Iterator<Item = (Instant, Instant)> + Clone)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::sample::OPERATIONS;
+    use crate::harness::OPERATIONS;
 
     /// Reads one entry, of which the sum is known, on a number of threads.
     struct Read(usize);
@@ -322,16 +316,16 @@ mod tests {
         fn name(&self) -> &str {
             self.0
         }
-        fn run(&mut self, _: &Read) -> Result<Outcome, Error> {
+        fn run(&mut self, _: &Read) -> Result<Outcome> {
             self.2 += 1;
             Ok(Outcome::of(10, Duration::from_secs(2), self.1?))
         }
-        fn latencies(&mut self, _: &Read) -> Result<Option<Percentiles>, Error> {
+        fn latencies(&mut self, _: &Read) -> Result<Option<Percentiles>> {
             Ok(Some(Percentiles { p50: 1, p99: 2, p999: 3, max: 4 }))
         }
     }
 
-    fn run(engines: &mut Vec<Answering>) -> Result<Report, Error> {
+    fn run(engines: &mut Vec<Answering>) -> Result<Report> {
         let mut report = Report::new("test", 1, "none", &[]);
         for threads in [1, 2] {
             rounds(engines, &mut report, 3, |_| Read(threads))?;

@@ -3,9 +3,8 @@
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 
-use crate::Error;
+use crate::Result;
 
-/// The unit of a sample.
 #[derive(Debug)]
 pub(crate) struct Unit {
     /// The name in JSON lines.
@@ -23,7 +22,6 @@ impl PartialEq for Unit {
     }
 }
 
-/// Units by name, as constants.
 macro_rules! units {
     ($($constant:ident: $name:literal, $table:literal, $scale:literal, $digits:literal;)*) => {
         $(pub(crate) static $constant: Unit =
@@ -80,7 +78,6 @@ fn time(nanoseconds: f64) -> String {
 /// Further fields of a sample, which JSON lines have as they are.
 pub(crate) type Fields = Map<String, Value>;
 
-/// Fields of an object.
 pub(crate) fn fields(object: Value) -> Fields {
     match object {
         Value::Object(fields) => fields,
@@ -88,14 +85,12 @@ pub(crate) fn fields(object: Value) -> Fields {
     }
 }
 
-/// The figures of one engine in one workload.
 #[derive(Debug, Clone)]
 pub(crate) struct Sample {
     pub(crate) workload: String,
     pub(crate) threads: usize,
     pub(crate) engine: String,
     pub(crate) unit: &'static Unit,
-    /// A figure of each round.
     pub(crate) rounds: Vec<f64>,
     /// Latencies of each round, where the unit is [`NANOSECONDS`].
     pub(crate) latencies: Vec<Percentiles>,
@@ -174,7 +169,6 @@ impl Ratio {
     }
 }
 
-/// Latencies of single calls, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Percentiles {
     pub(crate) p50: u64,
@@ -201,7 +195,7 @@ impl From<&Histogram<u64>> for Percentiles {
 
 impl Percentiles {
     /// Percentiles of all threads together.
-    pub(crate) fn of_all(histograms: Vec<Histogram<u64>>) -> Result<Percentiles, Error> {
+    pub(crate) fn of_all(histograms: Vec<Histogram<u64>>) -> Result<Percentiles> {
         let mut all = new_histogram();
         for histogram in histograms {
             all.add(histogram)?;

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use memmap2::MmapMut;
 
-use crate::Error;
+use crate::Result;
 
 /// The flights that left New York in 2013, in a checkout.
 pub(crate) const FLIGHTS: &str =
@@ -36,12 +36,10 @@ fn kib_line(file: &str, name: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// Resident bytes of this process, where the system tells.
 pub(crate) fn resident_bytes() -> Option<u64> {
     resident_bytes_of("self")
 }
 
-/// Resident bytes of a process by its number.
 pub(crate) fn resident_bytes_of(process: &str) -> Option<u64> {
     kib_line(&format!("/proc/{process}/status"), "VmRSS:")
 }
@@ -88,7 +86,7 @@ pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     /// Makes it, or takes one of that name which an earlier run of this process left.
-    pub(crate) fn new(parent: &Path, name: &str) -> Result<Folder, Error> {
+    pub(crate) fn new(parent: &Path, name: &str) -> Result<Folder> {
         let path = parent.join(format!("sapwood-bench-{}-{name}", std::process::id()));
         fs::create_dir_all(&path)
             .map_err(|error| format!("{}: {error}: choose a folder with --dir", path.display()))?;
@@ -100,18 +98,18 @@ impl Folder {
     }
 
     /// Bytes that its files take of the disk; none without files.
-    pub(crate) fn bytes(&self) -> Result<Option<u64>, Error> {
+    pub(crate) fn bytes(&self) -> Result<Option<u64>> {
         let bytes = bytes_below(&self.0)?;
         Ok((bytes > 0).then_some(bytes))
     }
 
     /// Syncs all its files, so that what comes next finds the disk idle.
-    pub(crate) fn sync(&self) -> Result<(), Error> {
+    pub(crate) fn sync(&self) -> Result {
         sync_below(&self.0)
     }
 }
 
-fn sync_below(folder: &Path) -> Result<(), Error> {
+fn sync_below(folder: &Path) -> Result {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         match path.is_dir() {
@@ -122,7 +120,7 @@ fn sync_below(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn bytes_below(folder: &Path) -> Result<u64, Error> {
+fn bytes_below(folder: &Path) -> Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

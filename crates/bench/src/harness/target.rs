@@ -5,8 +5,7 @@ use std::ops::RangeInclusive;
 
 use serde_json::Value;
 
-use crate::harness::report::{Report, table};
-use crate::harness::sample::{NANOSECONDS, Ratio, Sample, Unit};
+use crate::harness::{NANOSECONDS, Ratio, Report, Sample, Unit, table};
 
 /// The targets of a bench. Figures of another size say nothing about them.
 #[derive(Debug)]
@@ -41,7 +40,6 @@ pub(crate) enum Against {
     Sample(&'static str, &'static str, usize),
     /// An engine in the same workload, or the figure that was measured before it was left out.
     Before(&'static str, f64),
-    /// A figure.
     Constant(f64),
     /// The time of an operation, in nanoseconds.
     Time(f64),
@@ -49,7 +47,6 @@ pub(crate) enum Against {
     Fields(&'static str, &'static str),
 }
 
-/// The bound of a ratio.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bound {
     Least(f64),
@@ -68,7 +65,6 @@ impl Target {
         Target { ours, workloads, threads: &[], unit: None, against, bound }
     }
 
-    /// Sets the target against something else.
     pub(crate) const fn against(self, against: Against) -> Target {
         Target { against, ..self }
     }

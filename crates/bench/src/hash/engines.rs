@@ -19,9 +19,8 @@ use super::store::{
     batched,
 };
 use super::{BYTES_MAX, takes};
-use crate::Error;
-use crate::harness::args::Plan;
-use crate::harness::tally::Tally;
+use crate::Result;
+use crate::harness::{Plan, Tally};
 
 pub(crate) const SAPWOOD: &str = "sapwood";
 pub(crate) const SAPWOOD_16: &str = "sapwood-batch-16";
@@ -46,10 +45,7 @@ const OUR_BYTES: u64 = 40;
 const FLOOR_BYTES: u64 = 12;
 
 /// The engines of a plan, if all of them fit into memory.
-pub(crate) fn chosen(
-    plan: &Plan,
-    outside: &[HashPeer],
-) -> Result<Vec<Box<dyn HashContender>>, Error> {
+pub(crate) fn chosen(plan: &Plan, outside: &[HashPeer]) -> Result<Vec<Box<dyn HashContender>>> {
     let keys = plan.size();
     let wanted = &|name: &str| plan.takes(name) && takes(name, keys);
     let peers: Vec<&HashPeer> =
@@ -88,7 +84,6 @@ fn ours(wanted: &dyn Fn(&str) -> bool) -> Vec<Box<dyn HashContender>> {
     all
 }
 
-/// `N` keys a call.
 struct Batches<const N: usize>;
 
 impl<const N: usize> CallForm<SapwoodHash> for Batches<N> {
@@ -106,7 +101,6 @@ impl<const N: usize> CallForm<SapwoodHash> for Batches<N> {
     }
 }
 
-/// Entries of a batch while loading.
 const LOADED_TOGETHER: usize = 256;
 const IN_MEMORY: &str = "the keys have 8 bytes and memory has no budget";
 
@@ -116,7 +110,7 @@ pub(crate) struct SapwoodHash(HashLog);
 impl HashStore for SapwoodHash {
     const NAME: &'static str = SAPWOOD;
 
-    fn with_room(keys: u32) -> Result<SapwoodHash, Error> {
+    fn with_room(keys: u32) -> Result<SapwoodHash> {
         let mut options = Options::default();
         options.layout = Layout::Fixed8;
         options.expected_entries = u64::from(keys);
@@ -200,7 +194,6 @@ fn word(value: &[u8]) -> u64 {
     u64::from_le_bytes(*value.first_chunk().expect("values have 8 bytes"))
 }
 
-/// The hasher of all peers.
 type Hasher = foldhash::fast::RandomState;
 
 /// Shards; so many that two threads seldom meet.
@@ -231,7 +224,7 @@ impl Shards {
 impl HashStore for Shards {
     const NAME: &'static str = "hashbrown-shards";
 
-    fn with_room(keys: u32) -> Result<Shards, Error> {
+    fn with_room(keys: u32) -> Result<Shards> {
         let room = (f64::from(keys) / SHARD_COUNT as f64 * ROOM) as usize + 1;
         let shard = || Shard(RwLock::new(HashTable::with_capacity(room)));
         Ok(Shards {
@@ -280,7 +273,7 @@ macro_rules! peers {
         impl HashStore for $peer {
             const NAME: &'static str = $name;
 
-            fn with_room($keys: u32) -> Result<$peer, Error> {
+            fn with_room($keys: u32) -> Result<$peer> {
                 Ok($peer($made))
             }
 
@@ -343,7 +336,6 @@ peers! {
             cell.fetch_add(1, Relaxed);
         };
 
-    /// scc's hash map.
     Scc(scc::HashMap<u64, u64, Hasher>) "scc":
         with_room keys => scc::HashMap::with_capacity_and_hasher(keys as usize, Hasher::default());
         get map, key => map.read_sync(&key, |_, value| *value);

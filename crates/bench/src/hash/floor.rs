@@ -12,10 +12,8 @@ use zerocopy::FromBytes;
 
 use super::job::{Draw, HashJob, Mix, Op, key};
 use super::store::{HashContender, HashLoad};
-use crate::Error;
-use crate::harness::rounds::{Engine, Outcome, run_threads};
-use crate::harness::system::map_huge;
-use crate::harness::tally::Tally;
+use crate::Result;
+use crate::harness::{Engine, Outcome, Tally, map_huge, run_threads};
 
 const RECORD_WORDS: usize = 3;
 const BUCKET_WORDS: usize = 8;
@@ -33,7 +31,6 @@ enum FloorShape {
     Chain,
 }
 
-/// The shapes by their names.
 const SHAPES: [(&str, FloorShape); 3] = [
     ("floor-record", FloorShape::Record),
     ("floor-bucket-and-record", FloorShape::BucketAndRecord),
@@ -46,7 +43,6 @@ pub(crate) struct HashFloor {
     memory: Arc<RwLock<Option<FloorMemory>>>,
 }
 
-/// The wanted shapes, on the same memory.
 pub(crate) fn floors(wanted: &dyn Fn(&str) -> bool) -> Vec<HashFloor> {
     let memory = Arc::new(RwLock::new(None));
     let shapes = SHAPES.into_iter().filter(|(name, _)| wanted(name));
@@ -71,7 +67,7 @@ impl Engine<HashJob> for HashFloor {
         job.draw == Draw::Uniform && mixes.contains(&job.mix)
     }
 
-    fn run(&mut self, job: &HashJob) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &HashJob) -> Result<Outcome> {
         let mut memory = self.memory.write();
         let memory = memory.as_mut().expect("loaded before it runs");
         let words = |map| <[AtomicU64]>::mut_from_bytes(map).expect("a map is page-aligned");
@@ -91,7 +87,6 @@ fn record(number: u64) -> usize {
     number as usize * RECORD_WORDS
 }
 
-/// The first word of a key's bucket.
 #[inline]
 fn bucket(buckets: &[AtomicU64], number: u32) -> usize {
     // As many buckets as a power of two says.
@@ -129,7 +124,7 @@ fn store(shape: FloorShape, buckets: &[AtomicU64], records: &[AtomicU64], plan: 
 }
 
 impl HashContender for HashFloor {
-    fn load(&mut self, keys: u32) -> Result<Option<HashLoad>, Error> {
+    fn load(&mut self, keys: u32) -> Result<Option<HashLoad>> {
         let mut memory = self.memory.write();
         if memory.is_some() {
             return Ok(None);
@@ -148,7 +143,7 @@ impl HashContender for HashFloor {
         Ok(None)
     }
 
-    fn check_everything(&mut self) -> Result<(), Error> {
+    fn check_everything(&mut self) -> Result {
         Ok(())
     }
 }

@@ -6,10 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::harness::random::{Random, scrambled, zipf};
-use crate::harness::rounds::Job;
-use crate::harness::sample::{OPERATIONS, Unit};
-use crate::harness::tally::Tally;
+use crate::harness::{Job, OPERATIONS, Random, Tally, Unit, scrambled, zipf};
 
 /// Written keys that are looked at after each run.
 const PROBES: usize = 512;
@@ -54,7 +51,6 @@ impl Mix {
         }
     }
 
-    /// The mix of a name, if it is one.
     pub(crate) fn named(name: &str) -> Option<Mix> {
         match name {
             "read" => Some(Mix::Reads(100)),
@@ -72,7 +68,6 @@ impl Mix {
     }
 }
 
-/// The distribution of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Draw {
     /// All alike
@@ -133,14 +128,12 @@ impl Op {
     }
 }
 
-/// One timed run, planned before the clock starts: the same for every contender.
 #[derive(Debug)]
 pub(crate) struct HashJob {
     pub(crate) mix: Mix,
     pub(crate) draw: Draw,
     /// The lower half after blind updates, before the contender's own mark.
     pub(crate) tag: u32,
-    /// The operations of each thread.
     pub(crate) plans: Vec<Vec<Op>>,
     /// Some written entries, and how often each is written.
     pub(crate) probes: Vec<(u32, u32)>,
@@ -172,7 +165,6 @@ impl HashJob {
         HashJob { mix, draw, tag, plans, probes }
     }
 
-    /// The work of all threads together.
     pub(crate) fn operations(&self) -> usize {
         self.plans.iter().map(Vec::len).sum()
     }

@@ -9,13 +9,6 @@
 //!
 //! Engines outside this workspace run the same workloads through [`SpillStore`] and
 //! [`run_with`](super::run_with).
-//!
-//! | module | holds |
-//! |---|---|
-//! | `store` | the interface of an engine |
-//! | `form` | a job on a store, one key a call or many |
-//! | `ours` | the hash log as a contender |
-//! | `disk` | the disk's own random reads |
 
 mod disk;
 mod form;
@@ -31,23 +24,19 @@ pub use store::{SpillEngine, SpillKey, SpillPlace, SpillStore, SpillValue, VALUE
 
 use super::job::{Draw, HashJob, Mix};
 use super::{HashArgs, engines::SAPWOOD};
-use crate::Error;
-use crate::harness::args::{Mode, Plan};
-use crate::harness::report::{Report, Sheet};
-use crate::harness::rounds::{Engine, Figure, Job, Outcome, latencies, rounds};
-use crate::harness::sample::{MISSES, OPERATIONS, Percentiles, SHARE_OF_DISK, Unit, fields};
-use crate::harness::system::Folder;
-use crate::harness::target::{Against, Bound, Target, Targets};
+use crate::Result;
+use crate::harness::{
+    Against, Bound, Engine, Figure, Folder, Job, MISSES, Mode, OPERATIONS, Outcome, Percentiles,
+    Plan, Report, SHARE_OF_DISK, Sheet, Target, Targets, Unit, fields, latencies, rounds,
+};
 use disk::{DiskFile, DiskReads, depth_of};
 use form::SpillForm;
 
 pub(crate) const STAY: &str = "sapwood-stay";
 
-/// The number of keys at which the targets are judged.
 const TARGET_KEYS: u32 = 10_000_000;
 /// The budget that goes with them: over a quarter of keys and values.
 const TARGET_BUDGET: u64 = 300_000_000;
-/// Bytes of a key and a value.
 const ENTRY_BYTES: u64 = 8 + VALUE_BYTES as u64;
 /// The untimed work before a run, in multiples of its time: popular keys must be in memory.
 const WARM_RUNS: [(Draw, u32); 2] = [(Draw::Uniform, 1), (Draw::Zipf, 4)];
@@ -74,7 +63,6 @@ const TARGETS: Targets = Targets {
     ],
 };
 
-/// Flags of the part whose data is larger than memory.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SpillFlags {
     /// Keys with values of 100 bytes, where data is larger than memory [default: 10000000]
@@ -90,7 +78,6 @@ pub(crate) struct SpillFlags {
     run_time: f64,
 }
 
-/// The size of a run.
 struct SpillSize {
     keys: u32,
     budget_bytes: u64,
@@ -103,7 +90,7 @@ struct SpillSize {
 }
 
 impl SpillSize {
-    fn new(args: &HashArgs, mode: Mode) -> Result<SpillSize, Error> {
+    fn new(args: &HashArgs, mode: Mode) -> Result<SpillSize> {
         let (flags, ops) = (&args.spill, args.flags.ops);
         if !(0.001..=3600.0).contains(&flags.run_time) {
             return Err("--run-time is 0.001 to 3600 seconds".into());
@@ -143,7 +130,6 @@ impl Job for SpillJob {
     }
 }
 
-/// A participant of a round.
 enum Entrant {
     Store(Box<SpillForm>),
     Disk(DiskReads),
@@ -171,14 +157,14 @@ impl Engine<SpillJob> for Entrant {
         matches!(self, Entrant::Store(_)) || job.0.mix != Mix::Reads(0)
     }
 
-    fn run(&mut self, job: &SpillJob) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &SpillJob) -> Result<Outcome> {
         match self {
             Entrant::Store(form) => form.run(&job.0),
             Entrant::Disk(disk) => disk.run(&job.0),
         }
     }
 
-    fn latencies(&mut self, job: &SpillJob) -> Result<Option<Percentiles>, Error> {
+    fn latencies(&mut self, job: &SpillJob) -> Result<Option<Percentiles>> {
         match self {
             Entrant::Store(form) => form.latencies(&job.0).map(Some),
             Entrant::Disk(_) => Ok(None),
@@ -194,7 +180,7 @@ pub(super) fn run_on(
     plan: &Plan,
     engines: &[SpillEngine],
     sheet: &mut Sheet<'_>,
-) -> Result<(), Error> {
+) -> Result {
     let size = SpillSize::new(args, plan.mode)?;
     let folder = Folder::new(&plan.dir, "spill")?;
     let bytes = u64::from(size.keys) * ENTRY_BYTES;
@@ -239,7 +225,7 @@ fn load(
     engines: &[SpillEngine],
     folder: &Path,
     report: &mut Report,
-) -> Result<Vec<Entrant>, Error> {
+) -> Result<Vec<Entrant>> {
     let mut entrants = Vec::new();
     for engine in engines.iter().filter(|engine| plan.takes(engine.name)) {
         report.progress.set_message(format!("{}: loading", engine.name));
@@ -272,7 +258,7 @@ fn workload(
     entrants: &mut Vec<Entrant>,
     report: &mut Report,
     (mix, draw, threads): (Mix, Draw, usize),
-) -> Result<(), Error> {
+) -> Result {
     let ops = size.ops[usize::from(mix == Mix::Reads(0))];
     // Tags differ from run to run, so that a lost update shows.
     let first = report.samples.len() as u32 + 1;

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 
 use super::job::{HashJob, Mix, Op, key, number_of, value};
-use crate::Error;
-use crate::harness::rounds::{Engine, Outcome, run_threads};
-use crate::harness::sample::{Percentiles, new_histogram};
-use crate::harness::system::{growth, huge_bytes, resident_bytes};
-use crate::harness::tally::Tally;
+use crate::Result;
+use crate::harness::{
+    Engine, Outcome, Percentiles, Tally, growth, huge_bytes, new_histogram, resident_bytes,
+    run_threads,
+};
 
 /// A concurrent map from 8-byte keys to 8-byte values.
 pub trait HashStore: Send + Sync + Sized {
@@ -25,7 +25,7 @@ pub trait HashStore: Send + Sync + Sized {
     /// # Errors
     ///
     /// The engine refuses to be made.
-    fn with_room(keys: u32) -> Result<Self, Error>;
+    fn with_room(keys: u32) -> Result<Self>;
 
     /// Begins a thread's session before its first call, where the engine has such.
     fn enter(&self) {}
@@ -94,14 +94,11 @@ pub(crate) trait BatchStore: HashStore {
 
 /// The form of calls: one key or many.
 pub(crate) trait CallForm<S>: 'static {
-    /// The contender's name.
     const NAME: &'static str;
     /// Tells this form's updates from those of other forms of the same store.
     const MARK: u32;
-    /// Operations of a call.
     const CALL: usize;
 
-    /// Does what is planned and sums what it read.
     fn work(store: &S, mix: Mix, low: u32, plan: &[Op]) -> Tally;
 }
 
@@ -177,7 +174,6 @@ pub(crate) fn batched<const N: usize, S: BatchStore>(
     tally
 }
 
-/// Figures of a load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HashLoad {
     pub(crate) elapsed: Duration,
@@ -185,20 +181,18 @@ pub(crate) struct HashLoad {
     pub(crate) resident_bytes: Option<u64>,
     /// Resident bytes that lie on 2 MiB pages.
     pub(crate) huge_bytes: Option<u64>,
-    /// Bytes by the store's own account, where it keeps one.
     pub(crate) accounted_bytes: Option<u64>,
 }
 
 /// One participant, and what is done to it outside the rounds.
 pub(crate) trait HashContender: Engine<HashJob> {
     /// Makes its store anew and loads all keys on one thread; `None` where another form does.
-    fn load(&mut self, keys: u32) -> Result<Option<HashLoad>, Error>;
+    fn load(&mut self, keys: u32) -> Result<Option<HashLoad>>;
 
     /// Reads every entry and compares: an error says what is wrong.
-    fn check_everything(&mut self) -> Result<(), Error>;
+    fn check_everything(&mut self) -> Result;
 }
 
-/// One key a call.
 pub(crate) struct Singles;
 
 impl<S: HashStore> CallForm<S> for Singles {
@@ -229,7 +223,6 @@ impl HashPeer {
     }
 }
 
-/// A store of its own that takes one key a call.
 fn singles<S: HashStore + 'static>() -> Box<dyn HashContender> {
     Box::new(StoreForm::<S, Singles>::of(Arc::new(RwLock::new(Shared::empty())), Rank::First))
 }
@@ -254,7 +247,6 @@ pub(crate) enum Rank {
     Further,
 }
 
-/// One form of a store.
 pub(crate) struct StoreForm<S, F> {
     shared: Arc<RwLock<Shared<S>>>,
     rank: Rank,
@@ -262,14 +254,12 @@ pub(crate) struct StoreForm<S, F> {
 }
 
 impl<S: HashStore, F: CallForm<S>> StoreForm<S, F> {
-    /// A form of a shared store.
     pub(crate) fn of(shared: Arc<RwLock<Shared<S>>>, rank: Rank) -> StoreForm<S, F> {
         StoreForm { shared, rank, form: PhantomData }
     }
 }
 
 impl<S: HashStore> Shared<S> {
-    /// Not yet loaded.
     pub(crate) fn empty() -> Shared<S> {
         Shared { store: None, keys: 0, added: None }
     }
@@ -278,19 +268,13 @@ impl<S: HashStore> Shared<S> {
         self.store.as_ref().expect("loaded before it runs")
     }
 
-    /// Values of the job's probes.
     fn probed(&self, job: &HashJob) -> Vec<Option<u64>> {
         let _visit = Visit::begin(self.store());
         job.probes.iter().map(|&(number, _)| self.store().get(key(number))).collect()
     }
 
     /// Compares probes with what the job must have left there, and notes what it added.
-    fn check_after(
-        &mut self,
-        job: &HashJob,
-        low: u32,
-        before: &[Option<u64>],
-    ) -> Result<(), Error> {
+    fn check_after(&mut self, job: &HashJob, low: u32, before: &[Option<u64>]) -> Result {
         for ((&(number, writes), before), after) in
             job.probes.iter().zip(before).zip(self.probed(job))
         {
@@ -321,7 +305,7 @@ impl<S: HashStore + 'static, F: CallForm<S>> Engine<HashJob> for StoreForm<S, F>
         F::NAME
     }
 
-    fn run(&mut self, job: &HashJob) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &HashJob) -> Result<Outcome> {
         let mut shared = self.shared.write();
         let before = shared.probed(job);
         let low = job.tag << 2 | F::MARK;
@@ -343,7 +327,7 @@ impl<S: HashStore + 'static, F: CallForm<S>> Engine<HashJob> for StoreForm<S, F>
         Ok(Outcome::of(job.operations(), elapsed, tally))
     }
 
-    fn latencies(&mut self, job: &HashJob) -> Result<Option<Percentiles>, Error> {
+    fn latencies(&mut self, job: &HashJob) -> Result<Option<Percentiles>> {
         let mut shared = self.shared.write();
         let before = shared.probed(job);
         let low = job.tag << 2 | F::MARK;
@@ -366,7 +350,7 @@ impl<S: HashStore + 'static, F: CallForm<S>> Engine<HashJob> for StoreForm<S, F>
 }
 
 impl<S: HashStore + 'static, F: CallForm<S>> HashContender for StoreForm<S, F> {
-    fn load(&mut self, keys: u32) -> Result<Option<HashLoad>, Error> {
+    fn load(&mut self, keys: u32) -> Result<Option<HashLoad>> {
         if self.rank != Rank::First {
             return Ok(None);
         }
@@ -390,7 +374,7 @@ impl<S: HashStore + 'static, F: CallForm<S>> HashContender for StoreForm<S, F> {
         Ok(Some(load))
     }
 
-    fn check_everything(&mut self) -> Result<(), Error> {
+    fn check_everything(&mut self) -> Result {
         if self.rank != Rank::First {
             return Ok(());
         }

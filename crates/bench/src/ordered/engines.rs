@@ -5,26 +5,26 @@
 //! is the most that a peer can be given: Sapwood's update may change any byte and the length.
 
 use std::collections::BTreeMap;
-use std::ops::{Bound, ControlFlow};
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Bound::{self, Included, Unbounded};
+use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crossbeam_skiplist::SkipMap;
-use parking_lot::RwLock;
+use masstree::{MassTree15, RangeBound};
+use parking_lot::{Mutex, RwLock};
 use sapwood_chunkmap::{ChunkMap, Direction, Entry, ValueMut};
 use triomphe::ThinArc;
 
-use super::job::{End, ScanForm};
-use super::map::{Accounted, LoadedMap, OrderedContender, OrderedMap};
-use super::masstree::Masstree;
-use crate::harness::consume::consume;
-use crate::harness::tally::Tally;
+use super::job::{End, Scan, ScanForm};
+use super::map::{Accounted, LoadedMap, OrderedContender, OrderedMap, Value};
+use crate::harness::{Tally, consume};
 
 pub(crate) const SAPWOOD: &str = "sapwood";
 pub(crate) const SKIP_LIST: &str = "crossbeam-skiplist";
 pub(crate) const BTREE: &str = "RwLock<BTreeMap>";
 
-/// Makes one engine.
 type Make = fn() -> Box<dyn OrderedContender>;
 
 /// Every engine of this process by name.
@@ -36,6 +36,41 @@ pub(crate) const ENGINES: [(&str, Make); 5] = [
     (TreeIndex::NAME, LoadedMap::<TreeIndex>::boxed),
 ];
 
+type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
+
+impl Scan {
+    fn bounds(self, from: &[u8]) -> Bounds<'_> {
+        if self.descending { (Unbounded, Included(from)) } else { (Included(from), Unbounded) }
+    }
+
+    /// The sum of an entry, as far as the scan reads it.
+    #[inline]
+    fn sum<V: Value + ?Sized>(self, key: &[u8], value: &V) -> u64 {
+        match self.form {
+            ScanForm::Keys => consume(key),
+            _ => consume(key).wrapping_add(value.sum()),
+        }
+    }
+
+    /// Adds up the first entries of an iterator, or the last ones.
+    #[inline]
+    fn take<I: DoubleEndedIterator>(self, entries: I, sum: impl Fn(Self, I::Item) -> u64) -> Tally {
+        let mut tally = Tally::default();
+        let mut add = |entry| tally.add(sum(self, entry));
+        match self.descending {
+            false => entries.take(self.entries).for_each(&mut add),
+            true => entries.rev().take(self.entries).for_each(&mut add),
+        }
+        tally
+    }
+}
+
+fn one(sum: Option<u64>) -> Tally {
+    let mut tally = Tally::default();
+    sum.into_iter().for_each(|sum| tally.add(sum));
+    tally
+}
+
 /// The ordered engine as the facade uses it.
 struct SapwoodOrdered(ChunkMap);
 
@@ -43,6 +78,7 @@ struct SapwoodOrdered(ChunkMap);
 const SOUND: &str = "keys and values are within bounds and the table has no budget";
 
 impl OrderedMap for SapwoodOrdered {
+    type Value = [u8];
     const NAME: &'static str = SAPWOOD;
     const POPS: bool = true;
     const BATCHES: bool = true;
@@ -63,12 +99,13 @@ impl OrderedMap for SapwoodOrdered {
 
     #[inline]
     fn put_if_absent_or_update(&self, key: &[u8], value: &[u8]) {
-        self.0.put_if_absent_or_update(key, value, increment).expect(SOUND);
+        let update = |value: &mut ValueMut<'_>| increment(value);
+        self.0.put_if_absent_or_update(key, value, update).expect(SOUND);
     }
 
     #[inline]
-    fn get(&self, key: &[u8]) -> Option<u64> {
-        self.0.get_with(key, consume).expect(SOUND)
+    fn read<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        self.0.get_with(key, read).expect(SOUND)
     }
 
     #[inline]
@@ -85,33 +122,38 @@ impl OrderedMap for SapwoodOrdered {
         tally
     }
 
-    fn remove(&self, key: &[u8]) -> bool {
-        self.0.remove(key).expect(SOUND)
+    fn remove(&self, key: &[u8]) {
+        self.0.remove(key).expect(SOUND);
     }
 
-    fn ascend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
-        let bounds = (Bound::Included(from), Bound::Unbounded);
-        match form {
-            ScanForm::Iterator => iterate(self.0.range(bounds), limit),
-            _ => stream(&self.0, bounds, Direction::Ascending, limit, form),
+    fn scan(&self, from: &[u8], scan: Scan) -> Tally {
+        let bounds = scan.bounds(from);
+        let (mut tally, mut left) = (Tally::default(), scan.entries);
+        let mut next = |key: &[u8], value: &[u8]| {
+            tally.add(scan.sum(key, value));
+            left -= 1;
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let direction = if scan.descending { Direction::Descending } else { Direction::Ascending };
+        // A scan may break off or run out.
+        let _ = match scan.form {
+            ScanForm::Iterator => {
+                return scan.take(self.0.range(bounds), |scan, entry| {
+                    let entry: Entry<'_> = entry.expect(SOUND);
+                    scan.sum(entry.key(), entry.value())
+                });
+            }
+            ScanForm::Keys => self.0.scan_keys(bounds, direction, |key| next(key, &[])),
+            ScanForm::Stream => self.0.scan(bounds, direction, next),
         }
-    }
-
-    fn descend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
-        let bounds = (Bound::Unbounded, Bound::Included(from));
-        match form {
-            ScanForm::Iterator => iterate(self.0.range(bounds).rev(), limit),
-            _ => stream(&self.0, bounds, Direction::Descending, limit, form),
-        }
+        .expect(SOUND);
+        tally
     }
 
     #[inline]
     fn first(&self) -> Tally {
-        let mut tally = Tally::default();
-        if let Some(first) = self.0.first().expect(SOUND) {
-            tally.add(consume(first.key()).wrapping_add(consume(first.value())));
-        }
-        tally
+        let first = self.0.first().expect(SOUND);
+        one(first.map(|first| consume(first.key()).wrapping_add(consume(first.value()))))
     }
 
     #[inline]
@@ -123,132 +165,62 @@ impl OrderedMap for SapwoodOrdered {
         popped.expect(SOUND).map(|(_, value)| consume(&value))
     }
 
-    fn maps_its_memory(&self) -> bool {
-        true
-    }
-
     fn accounted(&self) -> Option<Accounted> {
         let stats = self.0.stats();
         Some(Accounted {
             used_bytes: stats.reserved_bytes - stats.free_bytes,
             overhead_bytes: stats.overhead_bytes,
             free_bytes: stats.free_bytes,
+            moved_bytes: stats.moved_bytes,
             pages: stats.pages,
         })
     }
-
-    fn moved_bytes(&self) -> Option<u64> {
-        Some(self.0.stats().moved_bytes)
-    }
 }
 
-fn increment(value: &mut ValueMut<'_>) {
+fn increment(value: &mut [u8]) {
     let head = value.first_chunk_mut::<8>().expect("values have at least 8 bytes");
     *head = u64::from_le_bytes(*head).wrapping_add(1).to_le_bytes();
 }
 
-type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
-
-#[inline]
-fn stream(
-    map: &ChunkMap,
-    bounds: Bounds<'_>,
-    direction: Direction,
-    limit: usize,
-    form: ScanForm,
-) -> Tally {
-    let mut tally = Tally::default();
-    let mut left = limit;
-    let mut next = |sum| {
-        tally.add(sum);
-        left -= 1;
-        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    // Whether the scan broke off or ran out does not matter here.
-    let _ = match form {
-        ScanForm::Keys => map.scan_keys(bounds, direction, |key| next(consume(key))),
-        _ => map
-            .scan(bounds, direction, |key, value| next(consume(key).wrapping_add(consume(value)))),
-    }
-    .expect(SOUND);
-    tally
-}
-
-#[inline]
-fn iterate<'a>(
-    entries: impl Iterator<Item = sapwood_chunkmap::Result<Entry<'a>>>,
-    limit: usize,
-) -> Tally {
-    let mut tally = Tally::default();
-    for entry in entries.take(limit) {
-        let entry = entry.expect(SOUND);
-        tally.add(consume(entry.key()).wrapping_add(consume(entry.value())));
-    }
-    tally
-}
-
 /// A value of at least 8 bytes: its first word, then the rest.
 #[derive(Clone)]
-pub(crate) struct Cell(ThinArc<AtomicU64, u8>);
+struct Cell(ThinArc<AtomicU64, u8>);
 
 impl Cell {
     #[inline]
-    pub(crate) fn new(value: &[u8]) -> Cell {
+    fn new(value: &[u8]) -> Cell {
         let (head, rest) = value.split_first_chunk::<8>().expect("values have at least 8 bytes");
         Cell(ThinArc::from_header_and_slice(AtomicU64::new(u64::from_le_bytes(*head)), rest))
     }
 
     #[inline]
-    pub(crate) fn increment(&self) {
+    fn increment(&self) {
         self.0.header.header.fetch_add(1, Relaxed);
     }
+}
 
+impl Value for Cell {
     #[inline]
-    pub(crate) fn sum(&self) -> u64 {
+    fn sum(&self) -> u64 {
         self.0.header.header.load(Relaxed).wrapping_add(consume(&self.0.slice))
     }
 
     #[inline]
-    pub(crate) fn copy(&self) -> Vec<u8> {
+    fn copy(&self) -> Vec<u8> {
         let mut copy = Vec::with_capacity(8 + self.0.slice.len());
         copy.extend_from_slice(&self.0.header.header.load(Relaxed).to_le_bytes());
         copy.extend_from_slice(&self.0.slice);
         copy
     }
-
-    fn is(&self, other: &Cell) -> bool {
-        std::ptr::eq(self.0.as_ptr(), other.0.as_ptr())
-    }
-}
-
-/// Sums what an iterator of entries yields, in the way that `form` asks for.
-#[inline]
-fn sum_up<'a>(
-    entries: impl Iterator<Item = (&'a [u8], &'a Cell)>,
-    limit: usize,
-    form: ScanForm,
-) -> Tally {
-    let mut tally = Tally::default();
-    match form {
-        ScanForm::Keys => {
-            for (key, _) in entries.take(limit) {
-                tally.add(consume(key));
-            }
-        }
-        // These peers have iterators only: both forms are one.
-        ScanForm::Stream | ScanForm::Iterator => {
-            for (key, value) in entries.take(limit) {
-                tally.add(consume(key).wrapping_add(value.sum()));
-            }
-        }
-    }
-    tally
 }
 
 /// crossbeam-skiplist with boxed keys.
 struct SkipList(SkipMap<Box<[u8]>, Cell>);
 
+type SkipEntry<'a> = crossbeam_skiplist::map::Entry<'a, Box<[u8]>, Cell>;
+
 impl OrderedMap for SkipList {
+    type Value = Cell;
     const NAME: &'static str = SKIP_LIST;
     const POPS: bool = true;
 
@@ -268,38 +240,28 @@ impl OrderedMap for SkipList {
 
     #[inline]
     fn put_if_absent_or_update(&self, key: &[u8], value: &[u8]) {
-        if let Some(entry) = self.0.get(key) {
-            entry.value().increment();
+        if self.read(key, Cell::increment).is_some() {
             return;
         }
         let ours = Cell::new(value);
         let entry = self.0.get_or_insert_with(key.into(), || ours.clone());
-        if !entry.value().is(&ours) {
+        if !std::ptr::eq(entry.value().0.as_ptr(), ours.0.as_ptr()) {
             entry.value().increment();
         }
     }
 
     #[inline]
-    fn get(&self, key: &[u8]) -> Option<u64> {
-        self.0.get(key).map(|entry| entry.value().sum())
+    fn read<R>(&self, key: &[u8], read: impl FnOnce(&Cell) -> R) -> Option<R> {
+        self.0.get(key).map(|entry| read(entry.value()))
     }
 
-    #[inline]
-    fn get_copy(&self, key: &[u8]) -> Option<u64> {
-        self.0.get(key).map(|entry| consume(&entry.value().copy()))
-    }
-
-    fn remove(&self, key: &[u8]) -> bool {
-        self.0.remove(key).is_some()
+    fn remove(&self, key: &[u8]) {
+        self.0.remove(key);
     }
 
     #[inline]
     fn first(&self) -> Tally {
-        let mut tally = Tally::default();
-        if let Some(first) = self.0.front() {
-            tally.add(consume(first.key()).wrapping_add(first.value().sum()));
-        }
-        tally
+        one(self.0.front().map(|it| consume(it.key()).wrapping_add(it.value().sum())))
     }
 
     #[inline]
@@ -311,48 +273,17 @@ impl OrderedMap for SkipList {
         popped.map(|entry| entry.value().sum())
     }
 
-    fn ascend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
-        scan_skip_list(
-            self.0.range::<[u8], _>((Bound::Included(from), Bound::Unbounded)),
-            limit,
-            form,
-        )
-    }
-
-    fn descend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
-        scan_skip_list(
-            self.0.range::<[u8], _>((Bound::Unbounded, Bound::Included(from))).rev(),
-            limit,
-            form,
-        )
+    fn scan(&self, from: &[u8], scan: Scan) -> Tally {
+        let sum = |scan: Scan, entry: SkipEntry<'_>| scan.sum(entry.key(), entry.value());
+        scan.take(self.0.range::<[u8], _>(scan.bounds(from)), sum)
     }
 }
 
-type SkipEntry<'a> = crossbeam_skiplist::map::Entry<'a, Box<[u8]>, Cell>;
-
-#[inline]
-fn scan_skip_list<'a>(
-    entries: impl Iterator<Item = SkipEntry<'a>>,
-    limit: usize,
-    form: ScanForm,
-) -> Tally {
-    let mut sums = Tally::default();
-    for entry in entries.take(limit) {
-        sums.add(match form {
-            ScanForm::Keys => consume(entry.key()),
-            _ => consume(entry.key()).wrapping_add(entry.value().sum()),
-        });
-    }
-    sums
-}
-
-type BoxedBytes = Box<[u8]>;
-
-/// The standard library's BTreeMap behind a read-write lock, under which values change as plain
-/// bytes.
-pub(crate) struct LockedBTree(RwLock<BTreeMap<BoxedBytes, BoxedBytes>>);
+/// The standard library's BTreeMap behind a read-write lock.
+struct LockedBTree(RwLock<BTreeMap<Box<[u8]>, Box<[u8]>>>);
 
 impl OrderedMap for LockedBTree {
+    type Value = [u8];
     const NAME: &'static str = BTREE;
     const POPS: bool = true;
 
@@ -375,37 +306,25 @@ impl OrderedMap for LockedBTree {
     #[inline]
     fn put_if_absent_or_update(&self, key: &[u8], value: &[u8]) {
         let mut map = self.0.write();
-        if let Some(there) = map.get_mut(key) {
-            let head = there.first_chunk_mut::<8>().expect("values have at least 8 bytes");
-            *head = u64::from_le_bytes(*head).wrapping_add(1).to_le_bytes();
-        } else {
-            map.insert(key.into(), value.into());
+        match map.get_mut(key) {
+            Some(there) => increment(there),
+            None => drop(map.insert(key.into(), value.into())),
         }
     }
 
     #[inline]
-    fn get(&self, key: &[u8]) -> Option<u64> {
-        self.0.read().get(key).map(|value| consume(value))
+    fn read<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        self.0.read().get(key).map(|value| read(value))
     }
 
-    #[inline]
-    fn get_copy(&self, key: &[u8]) -> Option<u64> {
-        let copy = self.0.read().get(key).map(|value| value.to_vec());
-        copy.map(|value| consume(&value))
-    }
-
-    fn remove(&self, key: &[u8]) -> bool {
-        self.0.write().remove(key).is_some()
+    fn remove(&self, key: &[u8]) {
+        self.0.write().remove(key);
     }
 
     #[inline]
     fn first(&self) -> Tally {
         let map = self.0.read();
-        let mut tally = Tally::default();
-        if let Some((key, value)) = map.first_key_value() {
-            tally.add(consume(key).wrapping_add(consume(value)));
-        }
-        tally
+        one(map.first_key_value().map(|(key, value)| consume(key).wrapping_add(consume(value))))
     }
 
     #[inline]
@@ -419,41 +338,18 @@ impl OrderedMap for LockedBTree {
         popped.map(|(_, value)| consume(&value))
     }
 
-    fn ascend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
+    fn scan(&self, from: &[u8], scan: Scan) -> Tally {
         let map = self.0.read();
-        scan_btree(map.range::<[u8], _>((Bound::Included(from), Bound::Unbounded)), limit, form)
+        let entries = map.range::<[u8], _>(scan.bounds(from));
+        scan.take(entries, |scan, (key, value)| scan.sum(key, &value[..]))
     }
-
-    fn descend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
-        let map = self.0.read();
-        scan_btree(
-            map.range::<[u8], _>((Bound::Unbounded, Bound::Included(from))).rev(),
-            limit,
-            form,
-        )
-    }
-}
-
-#[inline]
-fn scan_btree<'a>(
-    entries: impl Iterator<Item = (&'a Box<[u8]>, &'a Box<[u8]>)>,
-    limit: usize,
-    form: ScanForm,
-) -> Tally {
-    let mut sums = Tally::default();
-    for (key, value) in entries.take(limit) {
-        sums.add(match form {
-            ScanForm::Keys => consume(key),
-            _ => consume(key).wrapping_add(consume(value)),
-        });
-    }
-    sums
 }
 
 /// scc's read-optimised B+ tree.
 struct TreeIndex(scc::TreeIndex<Box<[u8]>, Cell>);
 
 impl OrderedMap for TreeIndex {
+    type Value = Cell;
     const NAME: &'static str = "scc::TreeIndex";
 
     fn new() -> Self {
@@ -473,39 +369,110 @@ impl OrderedMap for TreeIndex {
 
     #[inline]
     fn put_if_absent_or_update(&self, key: &[u8], value: &[u8]) {
-        if self.0.peek_with(key, |_, there| there.increment()).is_some() {
-            return;
-        }
-        if self.0.insert_sync(key.into(), Cell::new(value)).is_err() {
-            self.0
-                .peek_with(key, |_, there| there.increment())
-                .expect("nothing is removed meanwhile");
+        let update = || self.read(key, Cell::increment);
+        if update().is_none() && self.0.insert_sync(key.into(), Cell::new(value)).is_err() {
+            update().expect("nothing is removed meanwhile");
         }
     }
 
     #[inline]
-    fn get(&self, key: &[u8]) -> Option<u64> {
-        self.0.peek_with(key, |_, value| value.sum())
+    fn read<R>(&self, key: &[u8], read: impl FnOnce(&Cell) -> R) -> Option<R> {
+        self.0.peek_with(key, |_, value| read(value))
+    }
+
+    fn remove(&self, key: &[u8]) {
+        self.0.remove_sync(key);
+    }
+
+    fn scan(&self, from: &[u8], scan: Scan) -> Tally {
+        let guard = scc::Guard::new();
+        let entries = self.0.range::<[u8], _>(scan.bounds(from), &guard);
+        scan.take(entries, |scan, (key, value)| scan.sum(key, value))
+    }
+}
+
+/// The masstree crate: a trie of B+ trees after the Masstree paper.
+///
+/// It boxes values, so a value is two hops from its leaf. It has no insert-if-absent that answers
+/// atomically, so inserting ones go through a striped lock; adding to a value that is there does
+/// not. Its zero-copy scans are its stream form; its iterator hands out owned keys.
+struct Masstree {
+    tree: MassTree15<Cell>,
+    inserting: Vec<Mutex<()>>,
+    hasher: RandomState,
+}
+
+const STRIPES: usize = 256;
+
+impl Masstree {
+    /// Inserts a value under the lock of its key, unless `is_there` finds one.
+    #[inline]
+    fn insert(&self, key: &[u8], value: &[u8], is_there: impl Fn() -> bool) {
+        let _lock = self.inserting[self.hasher.hash_one(key) as usize % STRIPES].lock();
+        if !is_there() {
+            self.put(key, value);
+        }
+    }
+}
+
+impl OrderedMap for Masstree {
+    type Value = Cell;
+    const NAME: &'static str = "masstree";
+    const KEY_BYTES_MAX: usize = masstree::MAX_KEY_LENGTH;
+
+    fn new() -> Self {
+        let inserting = (0..STRIPES).map(|_| Mutex::new(())).collect();
+        Masstree { tree: MassTree15::new(), inserting, hasher: RandomState::new() }
     }
 
     #[inline]
-    fn get_copy(&self, key: &[u8]) -> Option<u64> {
-        self.0.peek_with(key, |_, value| value.copy()).map(|value| consume(&value))
+    fn put(&self, key: &[u8], value: &[u8]) {
+        self.tree.insert_with_guard(key, Cell::new(value), &self.tree.guard());
     }
 
-    fn remove(&self, key: &[u8]) -> bool {
-        self.0.remove_sync(key)
+    #[inline]
+    fn put_if_absent(&self, key: &[u8], value: &[u8]) {
+        self.insert(key, value, || self.read(key, |_| ()).is_some());
     }
 
-    fn ascend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
-        let guard = scc::Guard::new();
-        let range = self.0.range::<[u8], _>((Bound::Included(from), Bound::Unbounded), &guard);
-        sum_up(range.map(|(key, value)| (&**key, value)), limit, form)
+    #[inline]
+    fn put_if_absent_or_update(&self, key: &[u8], value: &[u8]) {
+        let update = || self.read(key, Cell::increment).is_some();
+        if !update() {
+            self.insert(key, value, update);
+        }
     }
 
-    fn descend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
-        let guard = scc::Guard::new();
-        let range = self.0.range::<[u8], _>((Bound::Unbounded, Bound::Included(from)), &guard);
-        sum_up(range.rev().map(|(key, value)| (&**key, value)), limit, form)
+    #[inline]
+    fn read<R>(&self, key: &[u8], read: impl FnOnce(&Cell) -> R) -> Option<R> {
+        self.tree.get_ref(key, &self.tree.guard()).map(|value| read(&value))
+    }
+
+    fn remove(&self, key: &[u8]) {
+        let removed = self.tree.remove_with_guard(key, &self.tree.guard());
+        removed.expect("no other thread contends for long");
+    }
+
+    fn scan(&self, from: &[u8], scan: Scan) -> Tally {
+        let guard = self.tree.guard();
+        let (begin, end) = match scan.descending {
+            false => (RangeBound::Included(from), RangeBound::Unbounded),
+            true => (RangeBound::Unbounded, RangeBound::Included(from)),
+        };
+        if scan.form == ScanForm::Iterator {
+            let entries = self.tree.range(begin, end, &guard);
+            return scan.take(entries, |scan, entry| scan.sum(&entry.key, &*entry.value));
+        }
+        let (mut tally, mut left) = (Tally::default(), scan.entries);
+        let next = |key: &[u8], value: &Cell| {
+            tally.add(scan.sum(key, value));
+            left -= 1;
+            left > 0
+        };
+        match scan.descending {
+            false => self.tree.scan_ref(begin, end, next, &guard),
+            true => self.tree.scan_rev_batch_ref(begin, end, next, &guard),
+        };
+        tally
     }
 }

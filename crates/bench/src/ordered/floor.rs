@@ -9,15 +9,11 @@ use memmap2::MmapMut;
 use super::job::{Kind, OrderedJob, Scan, ScanForm};
 use super::map::{OrderedContender, OrderedLoad};
 use super::space::{Space, SpaceData};
-use crate::Error;
-use crate::harness::consume::consume;
-use crate::harness::rounds::{Engine, Outcome, run_threads};
-use crate::harness::system::map_huge;
-use crate::harness::tally::Tally;
+use crate::Result;
+use crate::harness::{Engine, Outcome, Tally, consume, map_huge, run_threads};
 
 pub(crate) const FLOOR: &str = "floor (flat arena)";
 
-/// The arena and the bytes of its equal entries.
 #[derive(Default)]
 pub(crate) struct OrderedFloor {
     flat: Option<Flat>,
@@ -43,7 +39,7 @@ impl Engine<OrderedJob> for OrderedFloor {
         }
     }
 
-    fn run(&mut self, job: &OrderedJob) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &OrderedJob) -> Result<Outcome> {
         let flat = self.flat.as_ref().expect("loaded before it runs");
         let space = &flat.space;
         // Ranks, drawn before the clock starts: a get's key number becomes an address by a table
@@ -67,11 +63,7 @@ impl Engine<OrderedJob> for OrderedFloor {
 }
 
 impl OrderedContender for OrderedFloor {
-    fn maps_its_memory(&self) -> bool {
-        true
-    }
-
-    fn load(&mut self, space: &Arc<Space>) -> Result<OrderedLoad, Error> {
+    fn load(&mut self, space: &Arc<Space>) -> Result<OrderedLoad> {
         let SpaceData::Generated { key_bytes, value_bytes, .. } = space.data() else {
             return Err("the baseline needs entries of one size".into());
         };
@@ -87,7 +79,7 @@ impl OrderedContender for OrderedFloor {
         Ok(OrderedLoad { elapsed: begin.elapsed(), resident_bytes: None, accounted: None })
     }
 
-    fn everything(&mut self) -> Result<Option<Tally>, Error> {
+    fn everything(&mut self) -> Result<Option<Tally>> {
         Ok(None)
     }
 }

@@ -1,16 +1,12 @@
 //! The workloads: the timed operations, and the keys of each.
 
 use super::space::Space;
-use crate::harness::random::{Random, zipf};
-use crate::harness::rounds::Job;
-use crate::harness::sample::{OPERATIONS, SCANS, Unit};
-use crate::harness::tally::Tally;
+use crate::harness::{Job, OPERATIONS, Random, SCANS, Tally, Unit, zipf};
 
 /// Entries that a long scan visits, as in Oak's evaluation.
 const SCAN_ENTRIES: usize = 10_000;
 /// Writes in a hundred operations of the mixed workload.
 const MIXED_WRITES_PERCENT: u64 = 5;
-/// Keys of a call that looks many up.
 const KEYS_OF_A_CALL: usize = 64;
 
 /// The value of each entry of a queue.
@@ -25,7 +21,6 @@ pub(crate) struct OrderedWorkload {
     number: u64,
 }
 
-/// The operation of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Get,
@@ -52,7 +47,6 @@ pub(crate) enum End {
     Last,
 }
 
-/// A scan's shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Scan {
     pub(crate) form: ScanForm,
@@ -61,7 +55,6 @@ pub(crate) struct Scan {
     pub(crate) entries: usize,
 }
 
-/// The form in which a scan returns entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScanForm {
     /// A closure is called with each entry.
@@ -103,7 +96,6 @@ const KINDS: [(&str, Kind); 21] = [
 ];
 
 impl OrderedWorkload {
-    /// The workload of a name of the table.
     pub(crate) fn named(name: &str) -> Option<OrderedWorkload> {
         let at = KINDS.iter().position(|(known, _)| *known == name)?;
         Some(OrderedWorkload { name: KINDS[at].0, kind: KINDS[at].1, number: at as u64 })
@@ -118,23 +110,19 @@ impl Scan {
 }
 
 impl Kind {
-    /// Operations of one call.
     pub(crate) fn operations_of_a_call(self) -> usize {
         if self == Kind::GetMany { KEYS_OF_A_CALL } else { 1 }
     }
 
-    /// True if it puts all entries into an empty map.
     pub(crate) fn loads(self) -> bool {
         matches!(self, Kind::Load { .. })
     }
 }
 
-/// One timed run: the same for every engine.
 #[derive(Debug, Clone)]
 pub(crate) struct OrderedJob {
     pub(crate) workload: OrderedWorkload,
     pub(crate) threads: usize,
-    /// Operations of each thread.
     pub(crate) ops: usize,
     pub(crate) seed: u64,
     pub(crate) expected: Option<Tally>,

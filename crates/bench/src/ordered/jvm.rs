@@ -11,24 +11,16 @@ use serde_json::Value;
 use super::job::{Kind, OrderedJob};
 use super::map::{OrderedContender, OrderedLoad};
 use super::space::{KeyShape, Space, SpaceData};
-use crate::Error;
-use crate::harness::jvm;
-use crate::harness::process::{self, Process, number};
-use crate::harness::rounds::{Engine, Outcome};
-use crate::harness::sample::Percentiles;
-use crate::harness::system::Folder;
-use crate::harness::tally::Tally;
+use crate::Result;
+use crate::harness::{Engine, Folder, Outcome, Percentiles, Process, Tally, jvm, number, process};
 
 pub(crate) const JDK_SKIP_LIST: &str = "jdk-skiplist";
 pub(crate) const MAPDB: &str = "mapdb-offheap";
-/// The flag that asks for them.
 pub(crate) const FLAG: &str = "--jvm";
 pub(crate) const ENGINES: [&str; 2] = [JDK_SKIP_LIST, MAPDB];
 
 /// Builds the program and answers its engines that are wanted, not yet started.
-pub(crate) fn contenders(
-    wanted: &dyn Fn(&str) -> bool,
-) -> Result<Vec<Box<dyn OrderedContender>>, Error> {
+pub(crate) fn contenders(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Box<dyn OrderedContender>>> {
     let folder = process::folder("jvm");
     let names: Vec<&str> = ENGINES.into_iter().filter(|name| wanted(name)).collect();
     if !names.is_empty() {
@@ -54,12 +46,12 @@ struct Jvm {
     warm: Vec<(&'static str, usize)>,
 }
 
-fn tally(answer: &Value) -> Result<Tally, Error> {
+fn tally(answer: &Value) -> Result<Tally> {
     // Java's sums are signed words of the same bits.
     Ok(Tally { entries: number(answer, "entries")? as u64, sum: number(answer, "sum")? as u64 })
 }
 
-fn start(folder: &Path, engine: &str, space: &Space) -> Result<Process, Error> {
+fn start(folder: &Path, engine: &str, space: &Space) -> Result<Process> {
     let payload = space.payload_bytes() as u64 + 300;
     // Twice what the loaded half needs, for inserts and for the collector to breathe.
     let heap_mib = 512 + (u64::from(space.range()) * payload) * 3 / 2 / (1 << 20);
@@ -73,11 +65,11 @@ fn start(folder: &Path, engine: &str, space: &Space) -> Result<Process, Error> {
 }
 
 impl Jvm {
-    fn ask(&mut self, command: &str) -> Result<Value, Error> {
+    fn ask(&mut self, command: &str) -> Result<Value> {
         self.process.as_mut().expect("loaded before it runs").ask(command)
     }
 
-    fn ask_job(&mut self, verb: &str, job: &OrderedJob) -> Result<Value, Error> {
+    fn ask_job(&mut self, verb: &str, job: &OrderedJob) -> Result<Value> {
         self.ask(&format!("{verb} {} {} {} {}", job.workload.name, job.threads, job.ops, job.seed))
     }
 }
@@ -97,7 +89,7 @@ impl Engine<OrderedJob> for Jvm {
         }
     }
 
-    fn run(&mut self, job: &OrderedJob) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &OrderedJob) -> Result<Outcome> {
         if !self.warm.contains(&(job.workload.name, job.threads)) {
             // The first run is the compiler's: its time is not counted.
             self.ask_job("run", job)?;
@@ -108,7 +100,7 @@ impl Engine<OrderedJob> for Jvm {
         Ok(Outcome::of(job.ops * job.threads, elapsed, tally(&answer)?))
     }
 
-    fn latencies(&mut self, job: &OrderedJob) -> Result<Option<Percentiles>, Error> {
+    fn latencies(&mut self, job: &OrderedJob) -> Result<Option<Percentiles>> {
         let answer = self.ask_job("latencies", job)?;
         Ok(Some(Percentiles {
             p50: number(&answer, "p50")? as u64,
@@ -120,11 +112,7 @@ impl Engine<OrderedJob> for Jvm {
 }
 
 impl OrderedContender for Jvm {
-    fn maps_its_memory(&self) -> bool {
-        true
-    }
-
-    fn load(&mut self, space: &Arc<Space>) -> Result<OrderedLoad, Error> {
+    fn load(&mut self, space: &Arc<Space>) -> Result<OrderedLoad> {
         let mut process = start(&self.folder, &self.name, space)?;
         let folder = Folder::new(&std::env::temp_dir(), "listed")?;
         let command = match space.data() {
@@ -153,14 +141,14 @@ impl OrderedContender for Jvm {
         })
     }
 
-    fn everything(&mut self) -> Result<Option<Tally>, Error> {
+    fn everything(&mut self) -> Result<Option<Tally>> {
         let answer = self.ask("everything")?;
         tally(&answer).map(Some)
     }
 }
 
 /// Writes keys and values to a file: big-endian lengths, then bytes, in key order.
-fn write_listed(space: &Space, path: &Path) -> Result<(), Error> {
+fn write_listed(space: &Space, path: &Path) -> Result {
     let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
     let mut buffer = space.key_buffer();
     for number in 0..space.range() {

@@ -6,23 +6,42 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use super::job::{End, KeyOp, Kind, OrderedJob, QUEUED, ScanForm};
+use super::job::{End, KeyOp, Kind, OrderedJob, QUEUED, Scan, ScanForm};
 use super::space::{KeyBuffer, Space};
-use crate::Error;
-use crate::harness::consume::consume;
-use crate::harness::rounds::{Engine, Outcome, run_threads};
-use crate::harness::sample::{Percentiles, new_histogram};
-use crate::harness::system::{growth, resident_bytes, touch};
-use crate::harness::tally::Tally;
+use crate::Result;
+use crate::harness::{
+    Engine, Outcome, Percentiles, Tally, consume, growth, new_histogram, resident_bytes,
+    run_threads, touch,
+};
+
+/// A value as a map holds it.
+pub(crate) trait Value {
+    fn sum(&self) -> u64;
+
+    fn copy(&self) -> Vec<u8>;
+}
+
+impl Value for [u8] {
+    #[inline]
+    fn sum(&self) -> u64 {
+        consume(self)
+    }
+
+    #[inline]
+    fn copy(&self) -> Vec<u8> {
+        self.to_vec()
+    }
+}
 
 /// An ordered map under test. Sums are [`consume`]'s of every byte read.
 pub(crate) trait OrderedMap: Send + Sync + Sized {
+    type Value: Value + ?Sized;
+
     const NAME: &'static str;
     /// True if it can [`pop`](Self::pop).
     const POPS: bool = false;
     /// True if it can [`get_many`](Self::get_many).
     const BATCHES: bool = false;
-    /// Most bytes of a key.
     const KEY_BYTES_MAX: usize = usize::MAX;
 
     fn new() -> Self;
@@ -35,27 +54,33 @@ pub(crate) trait OrderedMap: Send + Sync + Sized {
     /// number, in place.
     fn put_if_absent_or_update(&self, key: &[u8], value: &[u8]);
 
-    /// The value's sum, read where it lies.
-    fn get(&self, key: &[u8]) -> Option<u64>;
+    /// Reads a value where it lies.
+    fn read<R>(&self, key: &[u8], read: impl FnOnce(&Self::Value) -> R) -> Option<R>;
+
+    #[inline]
+    fn get(&self, key: &[u8]) -> Option<u64> {
+        self.read(key, Self::Value::sum)
+    }
 
     /// The sum of a copy of the value.
-    fn get_copy(&self, key: &[u8]) -> Option<u64>;
+    #[inline]
+    fn get_copy(&self, key: &[u8]) -> Option<u64> {
+        self.read(key, Self::Value::copy).map(|value| consume(&value))
+    }
 
     /// The sums of many values, read where they lie, in one call.
     fn get_many(&self, _keys: &[&[u8]]) -> Tally {
         unreachable!("it says that it cannot")
     }
 
-    fn remove(&self, key: &[u8]) -> bool;
+    fn remove(&self, key: &[u8]);
 
-    /// Visits `limit` entries at most from `from` on, itself included.
-    fn ascend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally;
-
-    fn descend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally;
+    /// Visits as many entries as a scan has, at most, from `from` on, itself included.
+    fn scan(&self, from: &[u8], scan: Scan) -> Tally;
 
     /// The first entry, or none.
     fn first(&self) -> Tally {
-        self.ascend(&[0], 1, ScanForm::Stream)
+        self.scan(&[0], Scan { entries: 1, ..EVERYTHING })
     }
 
     /// Removes the first entry or the last one; the sum of its value.
@@ -63,29 +88,19 @@ pub(crate) trait OrderedMap: Send + Sync + Sized {
         unreachable!("it says that it cannot")
     }
 
+    /// The account of an engine that maps its memory itself.
     fn accounted(&self) -> Option<Accounted> {
         None
     }
-
-    /// Bytes that it has moved by itself so far, if it does.
-    fn moved_bytes(&self) -> Option<u64> {
-        None
-    }
-
-    /// True if it maps its memory itself, so that resident memory grows by what it takes even
-    /// where the process has freed memory at hand.
-    fn maps_its_memory(&self) -> bool {
-        false
-    }
 }
 
-/// Figures of a load.
+const EVERYTHING: Scan = Scan { form: ScanForm::Stream, descending: false, entries: usize::MAX };
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OrderedLoad {
     pub(crate) elapsed: Duration,
     /// Growth of resident memory (of the heap in use, for a JVM) over the load.
     pub(crate) resident_bytes: Option<u64>,
-    /// Bytes by the engine's own account, if it keeps one.
     pub(crate) accounted: Option<Accounted>,
 }
 
@@ -96,6 +111,8 @@ pub(crate) struct Accounted {
     pub(crate) used_bytes: u64,
     pub(crate) overhead_bytes: u64,
     pub(crate) free_bytes: u64,
+    /// Bytes that it has moved by itself so far.
+    pub(crate) moved_bytes: u64,
     pub(crate) pages: &'static str,
 }
 
@@ -105,24 +122,25 @@ pub(crate) struct Settled {
     pub(crate) scans: usize,
     /// Bytes that they moved inside of the engine.
     pub(crate) moved_bytes: u64,
-    pub(crate) accounted: Option<Accounted>,
+    pub(crate) used_bytes: u64,
 }
 
 /// One participant, and what is done to it outside the rounds.
 pub(crate) trait OrderedContender: Engine<OrderedJob> {
     /// True if resident memory tells what it takes although the process has freed memory at hand.
-    fn maps_its_memory(&self) -> bool;
+    fn maps_its_memory(&self) -> bool {
+        true
+    }
 
-    /// Most bytes of a key that it takes.
     fn key_bytes_max(&self) -> usize {
         usize::MAX
     }
 
     /// Loads the space's entries on one thread, with put_if_absent, in its order.
-    fn load(&mut self, space: &Arc<Space>) -> Result<OrderedLoad, Error>;
+    fn load(&mut self, space: &Arc<Space>) -> Result<OrderedLoad>;
 
     /// The tally of a full scan; `None` where there is nothing to check.
-    fn everything(&mut self) -> Result<Option<Tally>, Error>;
+    fn everything(&mut self) -> Result<Option<Tally>>;
 
     /// Scans everything until scans change nothing any more inside of the engine; `None` where they
     /// never do.
@@ -163,7 +181,7 @@ impl<E: OrderedMap> Engine<OrderedJob> for LoadedMap<E> {
         }
     }
 
-    fn run(&mut self, job: &OrderedJob) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &OrderedJob) -> Result<Outcome> {
         let (space, plans) = (self.space(), plans(self.space(), job));
         if job.workload.kind.loads() {
             // What the last run gave back its host may have taken meanwhile.
@@ -179,7 +197,7 @@ impl<E: OrderedMap> Engine<OrderedJob> for LoadedMap<E> {
         Ok(Outcome::of(operations, elapsed, tally))
     }
 
-    fn latencies(&mut self, job: &OrderedJob) -> Result<Option<Percentiles>, Error> {
+    fn latencies(&mut self, job: &OrderedJob) -> Result<Option<Percentiles>> {
         let (space, plans) = (self.space(), plans(self.space(), job));
         let map = Map::of(job, &self.engine);
         let (_, histograms) = run_threads(&plans, |plan| {
@@ -199,14 +217,14 @@ impl<E: OrderedMap> Engine<OrderedJob> for LoadedMap<E> {
 
 impl<E: OrderedMap> OrderedContender for LoadedMap<E> {
     fn maps_its_memory(&self) -> bool {
-        self.engine.maps_its_memory()
+        self.engine.accounted().is_some()
     }
 
     fn key_bytes_max(&self) -> usize {
         E::KEY_BYTES_MAX
     }
 
-    fn load(&mut self, space: &Arc<Space>) -> Result<OrderedLoad, Error> {
+    fn load(&mut self, space: &Arc<Space>) -> Result<OrderedLoad> {
         let before = resident_bytes();
         let mut buffer = space.key_buffer();
         let begin = Instant::now();
@@ -223,21 +241,23 @@ impl<E: OrderedMap> OrderedContender for LoadedMap<E> {
         })
     }
 
-    fn everything(&mut self) -> Result<Option<Tally>, Error> {
-        Ok(Some(self.engine.ascend(&[0], usize::MAX, ScanForm::Stream)))
+    fn everything(&mut self) -> Result<Option<Tally>> {
+        Ok(Some(self.engine.scan(&[0], EVERYTHING)))
     }
 
     fn settle(&mut self) -> Option<Settled> {
-        let before = self.engine.moved_bytes()?;
-        let (mut moved, mut scans, mut idle) = (before, 0, 0);
-        while idle < IDLE_SCANS && scans < SETTLING_SCANS_MAX {
-            std::hint::black_box(self.engine.ascend(&[0], usize::MAX, ScanForm::Stream));
+        let before = self.engine.accounted()?.moved_bytes;
+        let (mut last, mut scans, mut idle) = (before, 0, 0);
+        loop {
+            std::hint::black_box(self.engine.scan(&[0], EVERYTHING));
             scans += 1;
-            let now = self.engine.moved_bytes()?;
-            idle = if now == moved { idle + 1 } else { 0 };
-            moved = now;
+            let Accounted { moved_bytes, used_bytes, .. } = self.engine.accounted()?;
+            idle = if moved_bytes == last { idle + 1 } else { 0 };
+            last = moved_bytes;
+            if idle == IDLE_SCANS || scans == SETTLING_SCANS_MAX {
+                return Some(Settled { scans, moved_bytes: last - before, used_bytes });
+            }
         }
-        Some(Settled { scans, moved_bytes: moved - before, accounted: self.engine.accounted() })
     }
 }
 
@@ -274,12 +294,11 @@ impl<E: OrderedMap> Map<'_, E> {
 
     /// Compares what the plans have left behind with what they must have, and puts the loaded map
     /// back.
-    fn check(&self, space: &Space, kind: Kind, plans: &[Vec<KeyOp>]) -> Result<(), Error> {
+    fn check(&self, space: &Space, kind: Kind, plans: &[Vec<KeyOp>]) -> Result {
         match self {
             Map::Loaded(engine) => restore(*engine, space, kind, plans),
             Map::Empty(engine) => {
-                let (found, expected) =
-                    (engine.ascend(&[0], usize::MAX, ScanForm::Stream), space.everything());
+                let (found, expected) = (engine.scan(&[0], EVERYTHING), space.everything());
                 if found != expected {
                     return Err(format!("it holds {found} after a load, not {expected}").into());
                 }
@@ -330,7 +349,6 @@ fn plans(space: &Space, job: &OrderedJob) -> Vec<Vec<KeyOp>> {
     (0..job.threads).map(|thread| job.plan(space, thread)).collect()
 }
 
-/// Room for the keys of a call.
 fn buffers(space: &Space, kind: Kind) -> Vec<KeyBuffer> {
     (0..kind.operations_of_a_call()).map(|_| space.key_buffer()).collect()
 }
@@ -343,99 +361,75 @@ fn work<E: OrderedMap>(
     plan: &[KeyOp],
     buffers: &mut [KeyBuffer],
 ) -> Tally {
+    if kind == Kind::GetMany {
+        return plan.chunks(buffers.len()).fold(Tally::default(), |tally, ops| {
+            let keyed = ops.iter().zip(&mut *buffers);
+            let keys: Vec<&[u8]> =
+                keyed.map(|(op, buffer)| space.key(op.number(), buffer)).collect();
+            tally.merge(engine.get_many(&keys))
+        });
+    }
     let buffer = &mut buffers[0];
-    let mut tally = Tally::default();
     match kind {
-        Kind::Get => {
-            for op in plan {
-                get(engine, space, *op, buffer, &mut tally);
+        Kind::Get => each(space, plan, buffer, |_, key| engine.get(key)),
+        Kind::GetCopy => each(space, plan, buffer, |_, key| engine.get_copy(key)),
+        Kind::Mixed => each(space, plan, buffer, |op, key| {
+            if op.writes() {
+                engine.put(key, space.value(op.number()));
+                return None;
             }
-        }
-        Kind::GetCopy => {
-            for op in plan {
-                if let Some(sum) = engine.get_copy(space.key(op.number(), buffer)) {
-                    tally.add(sum);
-                }
-            }
-        }
-        Kind::GetMany => {
-            for ops in plan.chunks(buffers.len()) {
-                let keyed = ops.iter().zip(&mut *buffers);
-                let keys: Vec<&[u8]> =
-                    keyed.map(|(op, buffer)| space.key(op.number(), buffer)).collect();
-                tally = tally.merge(engine.get_many(&keys));
-            }
-        }
-        Kind::Mixed => {
-            for op in plan {
-                if op.writes() {
-                    engine.put(space.key(op.number(), buffer), space.value(op.number()));
-                } else {
-                    get(engine, space, *op, buffer, &mut tally);
-                }
-            }
-        }
+            engine.get(key)
+        }),
         Kind::PutIfAbsentOrUpdate | Kind::UpdateZipf => {
-            for op in plan {
-                engine.put_if_absent_or_update(
-                    space.key(op.number(), buffer),
-                    space.value(op.number()),
-                );
-            }
+            write(space, plan, buffer, |key, value| engine.put_if_absent_or_update(key, value))
         }
-        Kind::Put => {
-            for op in plan {
-                engine.put(space.key(op.number(), buffer), space.value(op.number()));
-            }
-        }
+        Kind::Put => write(space, plan, buffer, |key, value| engine.put(key, value)),
         Kind::Load { .. } => {
-            for op in plan {
-                engine.put_if_absent(space.key(op.number(), buffer), space.value(op.number()));
-            }
+            write(space, plan, buffer, |key, value| engine.put_if_absent(key, value))
         }
-        Kind::First => {
-            for _ in plan {
-                tally = tally.merge(engine.first());
-            }
-        }
-        Kind::Queue(_) => unreachable!("queues are maps of their own"),
+        Kind::First => plan.iter().fold(Tally::default(), |tally, _| tally.merge(engine.first())),
         Kind::Scan(scan) => {
-            let entries = space.scan_entries(scan.entries);
-            for op in plan {
+            let scan = Scan { entries: space.scan_entries(scan.entries), ..scan };
+            plan.iter().fold(Tally::default(), |tally, op| {
                 let number = space.loaded_in_order()[op.number() as usize];
-                let from = space.key(number, buffer);
-                tally = tally.merge(if scan.descending {
-                    engine.descend(from, entries, scan.form)
-                } else {
-                    engine.ascend(from, entries, scan.form)
-                });
-            }
+                tally.merge(engine.scan(space.key(number, buffer), scan))
+            })
+        }
+        Kind::GetMany | Kind::Queue(_) => unreachable!("they have loops of their own"),
+    }
+}
+
+/// Does each operation of a plan on its key, and sums what was read.
+#[inline]
+fn each(
+    space: &Space,
+    plan: &[KeyOp],
+    buffer: &mut KeyBuffer,
+    work: impl Fn(KeyOp, &[u8]) -> Option<u64>,
+) -> Tally {
+    let mut tally = Tally::default();
+    for op in plan {
+        if let Some(sum) = work(*op, space.key(op.number(), buffer)) {
+            tally.add(sum);
         }
     }
     tally
 }
 
 #[inline]
-fn get<E: OrderedMap>(
-    engine: &E,
+fn write(
     space: &Space,
-    op: KeyOp,
+    plan: &[KeyOp],
     buffer: &mut KeyBuffer,
-    tally: &mut Tally,
-) {
-    if let Some(sum) = engine.get(space.key(op.number(), buffer)) {
-        tally.add(sum);
-    }
+    put: impl Fn(&[u8], &[u8]),
+) -> Tally {
+    plan.iter().for_each(|op| put(space.key(op.number(), buffer), space.value(op.number())));
+    Tally::default()
 }
 
 /// Checks each value that the plans wrote, then removes what they inserted and undoes updates, so
 /// that every run of every engine finds the same half of the range.
-fn restore<E: OrderedMap>(
-    engine: &E,
-    space: &Space,
-    kind: Kind,
-    plans: &[Vec<KeyOp>],
-) -> Result<(), Error> {
+fn restore<E: OrderedMap>(engine: &E, space: &Space, kind: Kind, plans: &[Vec<KeyOp>]) -> Result {
     // What a run leaves behind; others change nothing.
     if !matches!(kind, Kind::Mixed | Kind::PutIfAbsentOrUpdate | Kind::Put | Kind::UpdateZipf) {
         return Ok(());
@@ -454,7 +448,8 @@ fn restore<E: OrderedMap>(
             Kind::PutIfAbsentOrUpdate => times - 1,
             _ => 0,
         };
-        let expected = sum_after(value, updates);
+        // An update adds one to the first word.
+        let expected = consume(value).wrapping_add(updates);
         let found = engine.get(key);
         if found != Some(expected) {
             return Err(
@@ -468,9 +463,4 @@ fn restore<E: OrderedMap>(
         }
     }
     Ok(())
-}
-
-/// The sum of `value` after `updates` additions of one to its first word.
-fn sum_after(value: &[u8], updates: u64) -> u64 {
-    consume(value).wrapping_add(updates)
 }

@@ -10,11 +10,8 @@ use std::io::Write;
 use std::ops::Range;
 
 use super::job::{Kind, OrderedJob, QUEUED, ScanForm};
-use crate::Error;
-use crate::harness::consume::consume;
-use crate::harness::random::Random;
-use crate::harness::system::FLIGHTS;
-use crate::harness::tally::Tally;
+use crate::harness::{FLIGHTS, Random, Tally, consume};
+use crate::{Error, Result};
 
 /// Bytes of the pool that values are windows of: fits the L2 cache.
 const POOL_BYTES: usize = 64 * 1024;
@@ -22,7 +19,6 @@ const POOL_BYTES: usize = 64 * 1024;
 const ENTRY_OVERHEAD: usize = 100;
 const SEED: u64 = 0x5A90_00D5;
 
-/// The sizes and the origin of keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpaceData {
     /// Generated keys and values of these sizes.
@@ -78,13 +74,23 @@ pub(crate) struct Space {
 
 enum SpaceBytes {
     /// `template` with the number at `at`.
-    Numbered { template: Vec<u8>, at: usize },
+    Numbered {
+        template: Vec<u8>,
+        at: usize,
+    },
     /// `template` with a number's sixteenth in front and the rest in its last byte.
-    Around { template: Vec<u8> },
-    /// Windows of a pool.
-    Windows { pool: Vec<u8>, len: usize },
+    Around {
+        template: Vec<u8>,
+    },
+    Windows {
+        pool: Vec<u8>,
+        len: usize,
+    },
     /// Byte strings one after the other; `ends[n]` is where number n ends.
-    Listed { bytes: Vec<u8>, ends: Vec<usize> },
+    Listed {
+        bytes: Vec<u8>,
+        ends: Vec<usize>,
+    },
 }
 
 /// Room for one generated key.
@@ -92,7 +98,7 @@ pub(crate) struct KeyBuffer(Vec<u8>);
 
 impl Space {
     /// `entries` loaded out of twice as many, or half of the flights if those are fewer.
-    pub(crate) fn new(data: SpaceData, entries: usize) -> Result<Space, Error> {
+    pub(crate) fn new(data: SpaceData, entries: usize) -> Result<Space> {
         let (keys, values, range) = match data {
             SpaceData::Generated { key_bytes, value_bytes, shape } => {
                 if key_bytes < 8 || value_bytes < 8 {
@@ -312,7 +318,7 @@ impl SpaceBytes {
 ///
 /// Rows are collected in few large pieces, which go back to the system when they are dropped:
 /// many small ones would stay with the allocator and hide the growth of the first engine.
-fn read_flights(most: usize) -> Result<(SpaceBytes, SpaceBytes, usize), Error> {
+fn read_flights(most: usize) -> Result<(SpaceBytes, SpaceBytes, usize)> {
     let explain = |what: String| -> Error {
         format!(
             "the flights at {FLIGHTS} cannot be read: {what}; run from a checkout that has \

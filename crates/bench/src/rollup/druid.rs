@@ -5,14 +5,11 @@ use std::time::Duration;
 
 use super::engines::{Folded, Phase, Queried, RollupEngine, RollupJob, SetLoad};
 use super::sets::RowSet;
-use crate::Error;
-use crate::harness::jvm;
-use crate::harness::process::{self, Process, number};
-use crate::harness::system::Folder;
+use crate::Result;
+use crate::harness::{Folder, Process, jvm, number, process};
 
 pub(crate) const DRUID: &str = "druid-onheap";
 
-/// The flag that asks for it.
 const FLAG: &str = "--druid";
 
 /// The index, and what the compiler has seen of it.
@@ -25,7 +22,7 @@ pub(crate) struct Druid {
 
 impl Druid {
     /// Builds the program and starts it, with room for so many rows.
-    pub(crate) fn start(rows: usize) -> Result<Druid, Error> {
+    pub(crate) fn start(rows: usize) -> Result<Druid> {
         let folder = process::folder("druid");
         jvm::build("mvn", &folder, FLAG)?;
         // Rows, their lines and two indexes of a fact a row.
@@ -51,7 +48,7 @@ impl RollupEngine for Druid {
         job.threads == 1 && !job.phase.is_question()
     }
 
-    fn begin(&mut self, load: &SetLoad) -> Result<Option<u64>, Error> {
+    fn begin(&mut self, load: &SetLoad) -> Result<Option<u64>> {
         let wanted = Some((load.set.source.name(), load.stream.count));
         if self.loaded != wanted {
             let folder = Folder::new(&load.folder, "druid")?;
@@ -68,7 +65,7 @@ impl RollupEngine for Druid {
     }
 
     /// The program compares the totals of the facts with those of the rows.
-    fn fold(&mut self, load: &SetLoad, phase: Phase, _threads: usize) -> Result<Folded, Error> {
+    fn fold(&mut self, load: &SetLoad, phase: Phase, _threads: usize) -> Result<Folded> {
         let command = format!("{} {}", phase.name(), load.set.granule.name());
         if !self.warm.contains(&(phase, load.set)) {
             // The first run is the compiler's: its time is not counted.
@@ -85,7 +82,7 @@ impl RollupEngine for Druid {
         })
     }
 
-    fn ask(&mut self, job: &RollupJob, _least: Duration) -> Result<Queried, Error> {
+    fn ask(&mut self, job: &RollupJob, _least: Duration) -> Result<Queried> {
         Err(format!("{DRUID} is not asked {}", job.phase.name()).into())
     }
 }

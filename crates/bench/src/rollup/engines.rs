@@ -10,9 +10,10 @@ use super::hash_map::open_map;
 use super::ours::{OURS, OurRollup};
 use super::sets::RowSet;
 use super::stream::{Expected, Stream, Total};
-use crate::Error;
-use crate::harness::rounds::{Engine, Figure, Job, Outcome, run_threads};
-use crate::harness::sample::{BYTES_OF_FACT, QUESTIONS, ROWS, Unit};
+use crate::Result;
+use crate::harness::{
+    BYTES_OF_FACT, Engine, Figure, Job, Outcome, QUESTIONS, ROWS, Unit, run_threads,
+};
 
 /// A workload: rows are folded into facts, or facts are queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +49,6 @@ impl Phase {
     }
 }
 
-/// The place of facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FactPlace {
     /// In memory, as they were folded.
@@ -68,14 +68,12 @@ pub(crate) struct SetLoad {
     pub(crate) set: RowSet,
     pub(crate) stream: Rc<Stream>,
     pub(crate) batch: usize,
-    /// The folder of files.
     pub(crate) folder: PathBuf,
     /// True if facts in files will be queried.
     pub(crate) files: bool,
     pub(crate) expected: Expected,
 }
 
-/// A phase over a set of rows, by so many threads.
 pub(crate) struct RollupJob {
     pub(crate) load: Rc<SetLoad>,
     pub(crate) phase: Phase,
@@ -103,7 +101,6 @@ impl Job for RollupJob {
     }
 }
 
-/// The outcome of folding all rows of a set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Folded {
     pub(crate) elapsed: Duration,
@@ -129,19 +126,18 @@ pub(crate) struct Queried {
 pub(crate) trait RollupEngine {
     fn name(&self) -> &'static str;
 
-    /// True if it takes part in a job.
     fn runs(&self, job: &RollupJob) -> bool;
 
     /// Does, untimed, the work that a set needs once; answers the bytes of facts in files, if it
     /// made some.
-    fn begin(&mut self, load: &SetLoad) -> Result<Option<u64>, Error>;
+    fn begin(&mut self, load: &SetLoad) -> Result<Option<u64>>;
 
     /// Folds all rows into an empty index. Live queries read the facts of the last
     /// [`Phase::Ingest`].
-    fn fold(&mut self, load: &SetLoad, phase: Phase, threads: usize) -> Result<Folded, Error>;
+    fn fold(&mut self, load: &SetLoad, phase: Phase, threads: usize) -> Result<Folded>;
 
     /// Repeats a query until `least` has passed.
-    fn ask(&mut self, job: &RollupJob, least: Duration) -> Result<Queried, Error>;
+    fn ask(&mut self, job: &RollupJob, least: Duration) -> Result<Queried>;
 }
 
 /// An engine as a participant of rounds, which compares its totals with those of the rows.
@@ -154,7 +150,7 @@ impl RollupContender {
         RollupContender { inner: Box::new(engine) }
     }
 
-    fn fold(&mut self, job: &RollupJob) -> Result<Outcome, Error> {
+    fn fold(&mut self, job: &RollupJob) -> Result<Outcome> {
         let (load, expected) = (&*job.load, &job.load.expected);
         let folded = self.inner.fold(load, job.phase, job.threads)?;
         let expected = Total { groups: expected.facts, ..expected.all };
@@ -171,7 +167,7 @@ impl RollupContender {
         Ok(Outcome { figures, ..Outcome::default() })
     }
 
-    fn ask(&mut self, job: &RollupJob) -> Result<Outcome, Error> {
+    fn ask(&mut self, job: &RollupJob) -> Result<Outcome> {
         // The first query reads files, and compiles.
         self.inner.ask(job, Duration::ZERO)?;
         let asked = self.inner.ask(job, job.least)?;
@@ -185,7 +181,7 @@ impl RollupContender {
     }
 }
 
-fn check(found: Total, expected: Total) -> Result<(), Error> {
+fn check(found: Total, expected: Total) -> Result {
     match found == expected {
         true => Ok(()),
         false => Err(format!("{found}, not {expected}").into()),
@@ -201,7 +197,7 @@ impl Engine<RollupJob> for RollupContender {
         self.inner.runs(job)
     }
 
-    fn run(&mut self, job: &RollupJob) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &RollupJob) -> Result<Outcome> {
         if job.phase.is_question() { self.ask(job) } else { self.fold(job) }
     }
 }
@@ -211,24 +207,21 @@ pub(crate) trait Facts: Sync {
     /// A thread that brings rows, with a state of its own.
     fn thread<'c>(&'c self, stream: &'c Stream) -> Box<dyn Ingest + 'c>;
 
-    /// The number of facts.
     fn facts(&self) -> usize;
 
-    /// Bytes of the facts.
     fn bytes(&self) -> u64;
 
     /// Gives back what is free, if it can.
     fn trim(&self) -> Option<u64>;
 
-    /// Answers the question of a phase.
-    fn ask(&self, load: &SetLoad, phase: Phase, threads: usize) -> Result<Total, Error>;
+    fn ask(&self, load: &SetLoad, phase: Phase, threads: usize) -> Result<Total>;
 }
 
 /// A thread that brings rows.
 pub(crate) trait Ingest {
-    fn columns(&mut self, batch: usize) -> Result<(), Error>;
+    fn columns(&mut self, batch: usize) -> Result;
 
-    fn json(&mut self, batch: usize) -> Result<(), Error>;
+    fn json(&mut self, batch: usize) -> Result;
 }
 
 /// An engine of this process.
@@ -243,7 +236,7 @@ impl LocalEngine {
         LocalEngine { name, live: None, files: None }
     }
 
-    fn empty(&self, load: &SetLoad) -> Result<Box<dyn Facts>, Error> {
+    fn empty(&self, load: &SetLoad) -> Result<Box<dyn Facts>> {
         match self.name {
             OURS => Ok(Box::new(OurRollup::live(load)?)),
             _ => open_map(load.set),
@@ -263,7 +256,7 @@ impl RollupEngine for LocalEngine {
             || (job.threads == 1 && job.place == FactPlace::Live)
     }
 
-    fn begin(&mut self, load: &SetLoad) -> Result<Option<u64>, Error> {
+    fn begin(&mut self, load: &SetLoad) -> Result<Option<u64>> {
         (self.live, self.files) = (None, None);
         if self.name == OURS && load.files {
             let sealed = OurRollup::sealed(load)?;
@@ -274,7 +267,7 @@ impl RollupEngine for LocalEngine {
         Ok(None)
     }
 
-    fn fold(&mut self, load: &SetLoad, phase: Phase, threads: usize) -> Result<Folded, Error> {
+    fn fold(&mut self, load: &SetLoad, phase: Phase, threads: usize) -> Result<Folded> {
         if phase == Phase::Ingest {
             self.live = None;
         }
@@ -294,7 +287,7 @@ impl RollupEngine for LocalEngine {
         Ok(Folded { elapsed, facts: count, bytes: Some(bytes), trimmed, all })
     }
 
-    fn ask(&mut self, job: &RollupJob, least: Duration) -> Result<Queried, Error> {
+    fn ask(&mut self, job: &RollupJob, least: Duration) -> Result<Queried> {
         let facts = match job.place {
             FactPlace::Live => &self.live,
             FactPlace::Files => &self.files,
@@ -319,7 +312,7 @@ pub(crate) fn fold(
     stream: &Stream,
     phase: Phase,
     threads: usize,
-) -> Result<Duration, Error> {
+) -> Result<Duration> {
     let next = AtomicUsize::new(0);
     let threads: Vec<()> = vec![(); threads];
     let (elapsed, ended) = run_threads(&threads, |()| {
@@ -335,6 +328,6 @@ pub(crate) fn fold(
             }
         }
     });
-    ended.into_iter().collect::<Result<(), Error>>()?;
+    ended.into_iter().collect::<Result>()?;
     Ok(elapsed)
 }

@@ -10,19 +10,15 @@ use serde_json::{Value, json};
 use super::engines::{FactPlace, Folded, Phase, Queried, RollupEngine, RollupJob, SetLoad};
 use super::sets::{Granule, RowSet};
 use super::stream::{TOP, Total};
-use crate::Error;
-use crate::harness::process::{Process, number};
-use crate::harness::python;
-use crate::harness::system::Folder;
+use crate::Result;
+use crate::harness::{Folder, Process, number, python};
 
 pub(crate) const DUCKDB: &str = "duckdb";
 pub(crate) const DATAFUSION: &str = "datafusion";
 pub(crate) const NAMES: [&str; 2] = [DUCKDB, DATAFUSION];
 
-/// The flag that asks for them.
 const FLAG: &str = "--frames";
 
-/// The program, and its rows and facts.
 struct FramesProgram {
     process: Process,
     loaded: Option<(RowSet, usize)>,
@@ -30,21 +26,20 @@ struct FramesProgram {
     folder: Option<Folder>,
 }
 
-/// One engine of the program.
 pub(crate) struct Frame {
     pub(crate) name: &'static str,
     program: Rc<RefCell<FramesProgram>>,
 }
 
 /// Makes the environment where there is none, starts the program, and answers its engines.
-pub(crate) fn start() -> Result<Vec<Frame>, Error> {
+pub(crate) fn start() -> Result<Vec<Frame>> {
     let process = python::start("frames", FLAG)?;
     let program = FramesProgram { process, loaded: None, parquet_bytes: None, folder: None };
     let program = Rc::new(RefCell::new(program));
     Ok(NAMES.map(|name| Frame { name, program: Rc::clone(&program) }).into())
 }
 
-fn total(answer: &Value) -> Result<Total, Error> {
+fn total(answer: &Value) -> Result<Total> {
     Ok(Total {
         groups: number(answer, "groups")? as usize,
         rows: number(answer, "rows")?,
@@ -52,17 +47,17 @@ fn total(answer: &Value) -> Result<Total, Error> {
     })
 }
 
-fn elapsed(answer: &Value) -> Result<Duration, Error> {
+fn elapsed(answer: &Value) -> Result<Duration> {
     Ok(Duration::from_nanos(number(answer, "elapsed_ns")? as u64))
 }
 
 impl FramesProgram {
-    fn ask(&mut self, command: &Value) -> Result<Value, Error> {
+    fn ask(&mut self, command: &Value) -> Result<Value> {
         self.process.ask(&command.to_string())
     }
 
     /// Reads the rows of a set, and has DuckDB write its facts as Parquet.
-    fn load(&mut self, load: &SetLoad) -> Result<(), Error> {
+    fn load(&mut self, load: &SetLoad) -> Result {
         let wanted = Some((load.set, load.stream.count));
         if self.loaded == wanted {
             return Ok(());
@@ -97,14 +92,14 @@ impl RollupEngine for Frame {
         job.phase != Phase::Json
     }
 
-    fn begin(&mut self, load: &SetLoad) -> Result<Option<u64>, Error> {
+    fn begin(&mut self, load: &SetLoad) -> Result<Option<u64>> {
         let mut program = self.program.borrow_mut();
         program.load(load)?;
         // Both read the file that DuckDB has written.
         Ok(program.parquet_bytes.filter(|_| self.name == DUCKDB && load.files))
     }
 
-    fn fold(&mut self, _load: &SetLoad, _phase: Phase, threads: usize) -> Result<Folded, Error> {
+    fn fold(&mut self, _load: &SetLoad, _phase: Phase, threads: usize) -> Result<Folded> {
         let command = json!({ "do": "fold", "engine": self.name, "threads": threads });
         let answer = self.program.borrow_mut().ask(&command)?;
         let all = total(&answer)?;
@@ -117,7 +112,7 @@ impl RollupEngine for Frame {
         })
     }
 
-    fn ask(&mut self, job: &RollupJob, least: Duration) -> Result<Queried, Error> {
+    fn ask(&mut self, job: &RollupJob, least: Duration) -> Result<Queried> {
         let answer = self.program.borrow_mut().ask(&json!({
             "do": "ask", "engine": self.name, "threads": job.threads,
             "question": job.phase.name(), "live": job.place == FactPlace::Live,

@@ -7,10 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use super::engines::{Facts, Ingest, Phase, SetLoad};
 use super::sets::{HOUR, RowSet};
 use super::stream::{Row, Stream, TOP, Total};
-use crate::Error;
+use crate::Result;
 
 /// A map for the dimensions of a set. A null is the empty text in it.
-pub(crate) fn open_map(set: RowSet) -> Result<Box<dyn Facts>, Error> {
+pub(crate) fn open_map(set: RowSet) -> Result<Box<dyn Facts>> {
     Ok(match set.source.shape().dimensions.len() {
         3 => Box::new(FactMap::<3> { set, facts: Mutex::default() }),
         5 => Box::new(FactMap::<5> { set, facts: Mutex::default() }),
@@ -97,7 +97,7 @@ impl<const N: usize> Facts for FactMap<N> {
         None
     }
 
-    fn ask(&self, load: &SetLoad, phase: Phase, _threads: usize) -> Result<Total, Error> {
+    fn ask(&self, load: &SetLoad, phase: Phase, _threads: usize) -> Result<Total> {
         let facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
         let shape = load.set.source.shape();
         let ([first, second], (at, text)) = (shape.two, shape.filter);
@@ -125,12 +125,12 @@ impl<const N: usize> Facts for FactMap<N> {
 }
 
 impl<const N: usize> Ingest for MapThread<'_, N> {
-    fn columns(&mut self, batch: usize) -> Result<(), Error> {
+    fn columns(&mut self, batch: usize) -> Result {
         self.stream.rows[batch].iter().for_each(|row| self.map.fold(row));
         Ok(())
     }
 
-    fn json(&mut self, batch: usize) -> Result<(), Error> {
+    fn json(&mut self, batch: usize) -> Result {
         for line in self.stream.json[batch].lines() {
             let object = serde_json::from_str(line)?;
             self.map.fold(&Row::parse(self.stream.shape, &object).ok_or("a line without a time")?);

@@ -11,8 +11,8 @@ use sapwood_disk::FileDisk;
 use super::engines::{Facts, Ingest, Phase, SetLoad, fold};
 use super::sets::{Granule, RowSet, TimeForm};
 use super::stream::{Stream, TOP, Total};
-use crate::Error;
-use crate::harness::system::Folder;
+use crate::Result;
+use crate::harness::Folder;
 
 pub(crate) const OURS: &str = "sapwood-rollup";
 
@@ -27,7 +27,7 @@ struct OurThread<'c> {
     stream: &'c Stream,
 }
 
-fn schema(set: RowSet) -> Result<Schema, Error> {
+fn schema(set: RowSet) -> Result<Schema> {
     let shape = set.source.shape();
     let mut schema = Schema::new("time").timestamp_format(match shape.time {
         TimeForm::Millis => TimestampFormat::Millis,
@@ -54,12 +54,12 @@ fn schema(set: RowSet) -> Result<Schema, Error> {
 
 impl OurRollup {
     /// An index without facts.
-    pub(crate) fn live(load: &SetLoad) -> Result<OurRollup, Error> {
+    pub(crate) fn live(load: &SetLoad) -> Result<OurRollup> {
         Ok(OurRollup { rollup: Arc::new(Rollup::new(schema(load.set)?)?), _folder: None })
     }
 
     /// An index with all rows, in segments of a folder.
-    pub(crate) fn sealed(load: &SetLoad) -> Result<OurRollup, Error> {
+    pub(crate) fn sealed(load: &SetLoad) -> Result<OurRollup> {
         let folder = Folder::new(&load.folder, &format!("segments-{}", load.set.name()))?;
         let disk = Arc::new(FileDisk::open(folder.path())?);
         let rollup = Arc::new(Rollup::on_disk(schema(load.set)?, disk)?);
@@ -92,7 +92,7 @@ impl Facts for OurRollup {
         Some(self.rollup.trim())
     }
 
-    fn ask(&self, load: &SetLoad, phase: Phase, threads: usize) -> Result<Total, Error> {
+    fn ask(&self, load: &SetLoad, phase: Phase, threads: usize) -> Result<Total> {
         let shape = load.set.source.shape();
         let name = |at: usize| shape.dimensions[at];
         let query = match phase {
@@ -127,12 +127,12 @@ impl Facts for OurRollup {
 }
 
 impl Ingest for OurThread<'_> {
-    fn columns(&mut self, batch: usize) -> Result<(), Error> {
+    fn columns(&mut self, batch: usize) -> Result {
         self.writer.ingest(&self.stream.batches[batch])?;
         Ok(())
     }
 
-    fn json(&mut self, batch: usize) -> Result<(), Error> {
+    fn json(&mut self, batch: usize) -> Result {
         let (batch, bad) = RowBatch::from_json_lines(self.stream.json[batch].as_bytes());
         match bad.first() {
             Some(bad) => Err(bad.why.clone().into()),

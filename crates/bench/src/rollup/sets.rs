@@ -10,11 +10,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::stream::{Row, Stream};
-use crate::Error;
-use crate::harness::random::Random;
-use crate::harness::system::FLIGHTS as FLIGHTS_FILE;
+use crate::harness::{FLIGHTS as FLIGHTS_FILE, Random};
+use crate::{Error, Result};
 
-/// The granularity that times are truncated to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Granule {
     /// To the day: facts are the combinations of dimensions
@@ -39,7 +37,6 @@ impl Granule {
         }
     }
 
-    /// Milliseconds of a bucket.
     pub(crate) fn millis(self) -> i64 {
         match self {
             Granule::All => DAY,
@@ -49,7 +46,6 @@ impl Granule {
     }
 }
 
-/// The source of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum RowSource {
     /// A day of rows with 5 dimensions of 10,000 combinations
@@ -72,7 +68,6 @@ impl RowSource {
         }
     }
 
-    /// The form of its rows.
     pub(crate) fn shape(self) -> &'static RowShape {
         match self {
             RowSource::Synthetic => &SYNTHETIC,
@@ -92,7 +87,6 @@ impl RowSource {
     }
 }
 
-/// Rows of a source, rolled up by a granularity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowSet {
     pub(crate) source: RowSource,
@@ -113,7 +107,6 @@ impl RowSet {
     }
 }
 
-/// The columns of a source.
 #[derive(Debug)]
 pub(crate) struct RowShape {
     pub(crate) dimensions: &'static [&'static str],
@@ -124,9 +117,7 @@ pub(crate) struct RowShape {
     pub(crate) time: TimeForm,
     /// The granularity of segments.
     pub(crate) segments: &'static str,
-    /// The dimension of a group-by of one.
     pub(crate) one: usize,
-    /// The dimensions of a group-by of two.
     pub(crate) two: [usize; 2],
     /// The dimension of which the first ten are asked.
     pub(crate) top: usize,
@@ -134,7 +125,6 @@ pub(crate) struct RowShape {
     pub(crate) filter: (usize, &'static str),
 }
 
-/// The form of times in JSON lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeForm {
     Millis,
@@ -150,7 +140,6 @@ impl TimeForm {
         }
     }
 
-    /// The time of a parsed line.
     pub(crate) fn read(self, value: &Value) -> Option<i64> {
         match self {
             TimeForm::Millis => value.as_i64(),
@@ -203,7 +192,7 @@ const BEGIN: i64 = 1_400_025_600_000;
 const COMBINATIONS: u32 = 10_000;
 
 /// A day of rows, in the order of their times.
-pub(crate) fn synthetic(rows: usize, batch: usize) -> Result<Stream, Error> {
+pub(crate) fn synthetic(rows: usize, batch: usize) -> Result<Stream> {
     let mut random = Random::new(0x5eed);
     let step = DAY as f64 / rows as f64;
     let rows = (0..rows).map(|number| {
@@ -227,7 +216,7 @@ pub(crate) fn synthetic(rows: usize, batch: usize) -> Result<Stream, Error> {
 }
 
 /// The flights in the order of the file, or the first `most` of them.
-pub(crate) fn flights(most: usize, batch: usize) -> Result<Stream, Error> {
+pub(crate) fn flights(most: usize, batch: usize) -> Result<Stream> {
     let explain = |what: String| -> Error {
         format!(
             "the flights at {FLIGHTS_FILE} cannot be read: {what}; run from a checkout that has \
@@ -264,7 +253,7 @@ pub(crate) fn flights(most: usize, batch: usize) -> Result<Stream, Error> {
 }
 
 /// The edits of a file of JSON lines, packed by gzip or not, or the first `most` of them.
-pub(crate) fn wikiticker(path: &Path, most: usize, batch: usize) -> Result<Stream, Error> {
+pub(crate) fn wikiticker(path: &Path, most: usize, batch: usize) -> Result<Stream> {
     let explain = |what: String| -> Error {
         format!("the edits at {} cannot be read: {what}; choose other --sets", path.display())
             .into()
@@ -277,7 +266,7 @@ pub(crate) fn wikiticker(path: &Path, most: usize, batch: usize) -> Result<Strea
     }
     .map_err(|error| explain(error.to_string()))?;
     let lines: Vec<&str> = text.lines().take(most).collect();
-    let row = |(at, line): (usize, &&str)| -> Result<Row, Error> {
+    let row = |(at, line): (usize, &&str)| -> Result<Row> {
         let read = serde_json::from_str(line).ok().and_then(|edit| Row::parse(&WIKITICKER, &edit));
         read.ok_or_else(|| explain(format!("line {} is no edit", at + 1)))
     };

@@ -15,12 +15,11 @@ use serde_json::Value;
 
 use super::engines::Phase;
 use super::sets::{HOUR, RowSet, RowShape};
-use crate::Error;
+use crate::Result;
 
 /// The values of a dimension are asked of [`Phase::TopN`].
 pub(crate) const TOP: usize = 10;
 
-/// A row, as a program has it.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(crate) time: i64,
@@ -46,7 +45,6 @@ impl Row {
     }
 }
 
-/// The rows of a source.
 pub(crate) struct Stream {
     pub(crate) shape: &'static RowShape,
     pub(crate) rows: Vec<Vec<Row>>,
@@ -77,7 +75,6 @@ impl std::fmt::Display for Total {
     }
 }
 
-/// The right answers about a set.
 pub(crate) struct Expected {
     pub(crate) facts: usize,
     pub(crate) all: Total,
@@ -92,11 +89,7 @@ impl Expected {
 }
 
 impl Stream {
-    pub(crate) fn new(
-        shape: &'static RowShape,
-        rows: Vec<Row>,
-        batch: usize,
-    ) -> Result<Stream, Error> {
+    pub(crate) fn new(shape: &'static RowShape, rows: Vec<Row>, batch: usize) -> Result<Stream> {
         let count = rows.len();
         let rows: Vec<Vec<Row>> = rows.chunks(batch).map(<[Row]>::to_vec).collect();
         Ok(Stream {
@@ -145,7 +138,7 @@ impl Stream {
     }
 
     /// Writes the rows as an Arrow file, batch by batch.
-    pub(crate) fn write_arrow(&self, path: &Path) -> Result<(), Error> {
+    pub(crate) fn write_arrow(&self, path: &Path) -> Result {
         let mut writer = None;
         for rows in &self.rows {
             let batch = arrow(self.shape, rows)?;
@@ -162,7 +155,7 @@ impl Stream {
     }
 
     /// Writes the rows as JSON lines.
-    pub(crate) fn write_json(&self, path: &Path) -> Result<(), Error> {
+    pub(crate) fn write_json(&self, path: &Path) -> Result {
         let mut file = BufWriter::new(File::create(path)?);
         for lines in &self.json {
             file.write_all(lines.as_bytes())?;
@@ -188,7 +181,7 @@ fn total<K>(groups: HashMap<K, Total>) -> Total {
     all
 }
 
-fn columns(shape: &RowShape, rows: &[Row]) -> Result<RowBatch, Error> {
+fn columns(shape: &RowShape, rows: &[Row]) -> Result<RowBatch> {
     let mut batch =
         RowBatch::new(rows.len()).column("time", Column::longs(rows.iter().map(|row| row.time)))?;
     for (at, &name) in shape.dimensions.iter().enumerate() {
@@ -200,7 +193,7 @@ fn columns(shape: &RowShape, rows: &[Row]) -> Result<RowBatch, Error> {
         .column(shape.y, Column::optional_doubles(rows.iter().map(|row| row.y)))?)
 }
 
-fn arrow(shape: &RowShape, rows: &[Row]) -> Result<RecordBatch, Error> {
+fn arrow(shape: &RowShape, rows: &[Row]) -> Result<RecordBatch> {
     let mut columns: Vec<(&str, ArrayRef)> = Vec::new();
     columns.push(("time", Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.time)))));
     for (at, &name) in shape.dimensions.iter().enumerate() {

@@ -9,12 +9,9 @@ use super::processes::{MEMCACHED, SAPWOOD, Server};
 use super::protocol::{Protocol, request};
 use super::redis_benchmark;
 use super::wire::{Wire, digits, load};
-use crate::Error;
-use crate::harness::rounds::{Engine, Figure, Job, Outcome};
-use crate::harness::sample::Percentiles;
-use crate::harness::tally::Tally;
+use crate::Result;
+use crate::harness::{Engine, Figure, Job, Outcome, Percentiles, Tally};
 
-/// Keys that the load generators draw from.
 const KEYS: u32 = 100_000;
 /// The table of objects that `SW.AGGREGATE` adds up.
 const TABLE: &[u8] = b"objects";
@@ -25,10 +22,8 @@ const LISTED_MAX: u32 = 100_000;
 const SCRIPT: &[u8] = b"local sum = 0; for i = ARGV[1], ARGV[2] - 1 do \
     sum = sum + redis.call('GET', string.format('%08d', i)) end; return string.format('%d', sum)";
 
-/// A server under load.
 pub(crate) struct Loaded {
     server: Server,
-    /// True if `redis-benchmark` can be run.
     has_redis_benchmark: bool,
     /// Requests a second of `redis-benchmark`, as last measured: how many make a run of a time.
     rates: HashMap<String, f64>,
@@ -36,15 +31,14 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    pub(crate) fn new(server: Server, has_redis_benchmark: bool) -> Result<Loaded, Error> {
+    pub(crate) fn new(server: Server, has_redis_benchmark: bool) -> Result<Loaded> {
         let rates = HashMap::new();
         let loaded = Loaded { server, has_redis_benchmark, rates, has_objects: false };
         loaded.put(KEYS)?;
         Ok(loaded)
     }
 
-    /// Puts keys of 8 digits.
-    fn put(&self, keys: u32) -> Result<(), Error> {
+    fn put(&self, keys: u32) -> Result {
         if self.server.is_floor() {
             return Ok(());
         }
@@ -55,7 +49,7 @@ impl Loaded {
     }
 
     /// Puts the objects: under keys of 8 digits, and into a table of our own server.
-    pub(crate) fn load_objects(&mut self, objects: u32) -> Result<(), Error> {
+    pub(crate) fn load_objects(&mut self, objects: u32) -> Result {
         if std::mem::replace(&mut self.has_objects, true) {
             return Ok(());
         }
@@ -92,7 +86,7 @@ impl Loaded {
         command: Verb,
         connections: usize,
         pipeline: usize,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Outcome> {
         let (requests, elapsed, latencies) = if client == Client::RedisBenchmark {
             let address = self.server.address;
             let run = |requests: usize| {
@@ -130,7 +124,7 @@ impl Loaded {
         Ok(outcome)
     }
 
-    fn sum(&mut self, job: &ServerJob, sum: Sum) -> Result<Outcome, Error> {
+    fn sum(&mut self, job: &ServerJob, sum: Sum) -> Result<Outcome> {
         let objects = job.objects;
         self.load_objects(objects)?;
         let mut wire = self.server.connect()?;
@@ -195,13 +189,7 @@ impl Sum {
     }
 
     /// The sum that the replies have; -1 where an aggregate is not the wanted one.
-    fn found(
-        self,
-        protocol: Protocol,
-        wire: &mut Wire,
-        count: u32,
-        wanted: i64,
-    ) -> Result<i64, Error> {
+    fn found(self, protocol: Protocol, wire: &mut Wire, count: u32, wanted: i64) -> Result<i64> {
         match self {
             Sum::Pipelined(_) => (0..count).map(|_| number(protocol.value(wire.reply()?))).sum(),
             Sum::Lua => number(Protocol::Redis.value(wire.reply()?)),
@@ -232,7 +220,7 @@ fn aggregate_request(executor: &str, objects: u32, out: &mut Vec<u8>) {
     request(&args, out);
 }
 
-fn number(bytes: Option<&[u8]>) -> Result<i64, Error> {
+fn number(bytes: Option<&[u8]>) -> Result<i64> {
     let bytes = bytes.ok_or("an object is missing")?;
     Ok(std::str::from_utf8(bytes)?.parse()?)
 }
@@ -258,7 +246,7 @@ impl Engine<ServerJob> for Loaded {
         }
     }
 
-    fn run(&mut self, job: &ServerJob) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &ServerJob) -> Result<Outcome> {
         match job.workload {
             ServerWorkload::Requests { client, command, connections, pipeline } => {
                 self.requests(job, client, command, connections, pipeline)

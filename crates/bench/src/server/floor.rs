@@ -22,12 +22,10 @@ pub(crate) struct LoopFloor {
 }
 
 impl LoopFloor {
-    /// The loop over epoll.
     pub(crate) fn epoll() -> io::Result<LoopFloor> {
         epoll::start(listener()?)
     }
 
-    /// The loop over io_uring.
     #[cfg(target_os = "linux")]
     pub(crate) fn uring() -> io::Result<LoopFloor> {
         uring::start(listener()?)

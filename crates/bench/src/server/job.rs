@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
-use crate::harness::rounds::Job;
-use crate::harness::sample::{OBJECTS, OPERATIONS, Unit};
+use crate::harness::{Job, OBJECTS, OPERATIONS, Unit};
 
-/// The client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {
-    /// `redis-benchmark`.
     RedisBenchmark,
     /// Ours: each connection sends when its replies have come.
     Closed,
@@ -16,7 +13,6 @@ pub(crate) enum Client {
     Open,
 }
 
-/// The command of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
     Set,
@@ -36,7 +32,6 @@ pub(crate) enum Sum {
     Aggregate(&'static str),
 }
 
-/// A workload of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerWorkload {
     Requests { client: Client, command: Verb, connections: usize, pipeline: usize },
@@ -86,7 +81,6 @@ workloads! {
     }
 }
 
-/// The names of all workloads.
 pub(crate) const NAMES: [&str; WORKLOADS.len()] = {
     let mut names = [""; WORKLOADS.len()];
     let mut at = 0;
@@ -98,13 +92,11 @@ pub(crate) const NAMES: [&str; WORKLOADS.len()] = {
 };
 
 impl ServerWorkload {
-    /// The workload of a name of the table.
     pub(crate) fn named(name: &str) -> Option<ServerWorkload> {
         WORKLOADS.iter().find(|(known, _)| *known == name).map(|(_, workload)| *workload)
     }
 }
 
-/// A run of a workload for some time.
 pub(crate) struct ServerJob {
     pub(crate) workload: ServerWorkload,
     pub(crate) round: usize,

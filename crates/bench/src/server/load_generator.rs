@@ -11,11 +11,9 @@ use mio::{Events, Interest, Poll, Token};
 use super::job::Verb;
 use super::protocol::Protocol;
 use super::wire::digits;
-use crate::Error;
-use crate::harness::random::Random;
-use crate::harness::sample::new_histogram;
+use crate::Result;
+use crate::harness::{Random, new_histogram};
 
-/// A load.
 pub(crate) struct RequestLoad {
     pub(crate) address: SocketAddr,
     pub(crate) protocol: Protocol,
@@ -33,7 +31,6 @@ pub(crate) struct RequestLoad {
     pub(crate) is_checked: bool,
 }
 
-/// The outcome of a load.
 pub(crate) struct Done {
     pub(crate) requests: usize,
     pub(crate) elapsed: Duration,
@@ -53,8 +50,7 @@ struct Connection {
 }
 
 impl RequestLoad {
-    /// Runs it.
-    pub(crate) fn run(&self, seed: u64) -> Result<Done, Error> {
+    pub(crate) fn run(&self, seed: u64) -> Result<Done> {
         let mut poll = Poll::new()?;
         let mut events = Events::with_capacity(self.connections);
         let mut random = Random::new(seed);
@@ -164,7 +160,7 @@ impl RequestLoad {
 }
 
 impl Connection {
-    fn send(&mut self) -> Result<(), Error> {
+    fn send(&mut self) -> Result {
         while self.sent < self.out.len() {
             match self.stream.write(&self.out[self.sent..]) {
                 Ok(sent) => self.sent += sent,
@@ -176,7 +172,7 @@ impl Connection {
     }
 
     /// Reads; true when the last reply has come.
-    fn receive(&mut self, is_checked: bool) -> Result<bool, Error> {
+    fn receive(&mut self, is_checked: bool) -> Result<bool> {
         let mut buffer = [0; 16 << 10];
         while self.received < self.expected.len() {
             match self.stream.read(&mut buffer) {

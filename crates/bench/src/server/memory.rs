@@ -2,10 +2,8 @@
 
 use super::processes::Server;
 use super::wire::{digits, load};
-use crate::Error;
-use crate::harness::report::Report;
-use crate::harness::rounds::Figure;
-use crate::harness::sample::{BYTES_OF_CONNECTION, BYTES_OF_ENTRY};
+use crate::Result;
+use crate::harness::{BYTES_OF_CONNECTION, BYTES_OF_ENTRY, Figure, Report};
 
 /// Measures servers that begin empty; those without a process of their own are passed over.
 pub(crate) fn measure(
@@ -13,7 +11,7 @@ pub(crate) fn measure(
     entries: u32,
     connections: usize,
     report: &mut Report,
-) -> Result<(), Error> {
+) -> Result {
     let connections = allowed(connections);
     for server in servers.into_iter().filter(|server| !server.is_floor()) {
         let Some(empty) = server.resident_bytes() else { continue };

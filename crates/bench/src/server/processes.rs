@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 use super::floor::LoopFloor;
 use super::protocol::Protocol;
 use super::wire::Wire;
-use crate::Error;
-use crate::harness::args::Plan;
-use crate::harness::system::resident_bytes_of;
+use crate::Result;
+use crate::harness::{Plan, resident_bytes_of};
 
 pub(crate) const SAPWOOD: &str = "sapwood";
 pub(crate) const REDIS: &str = "redis";
@@ -21,7 +20,6 @@ pub(crate) const URING_FLOOR: &str = "floor-io_uring";
 /// The time in which a server must answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server.
 pub(crate) struct Server {
     pub(crate) name: &'static str,
     pub(crate) address: SocketAddr,
@@ -41,10 +39,7 @@ enum Running {
 
 /// Starts the wanted ones that are installed; others are left out with a sentence, and so is
 /// io_uring where the system has none.
-pub(crate) fn start(
-    plan: &Plan,
-    program: Option<&Path>,
-) -> Result<(Vec<Server>, Vec<String>), Error> {
+pub(crate) fn start(plan: &Plan, program: Option<&Path>) -> Result<(Vec<Server>, Vec<String>)> {
     let mut servers = Vec::new();
     let mut missing = Vec::new();
     for &name in super::BENCH.engines.iter().filter(|name| plan.takes(name)) {
@@ -57,7 +52,7 @@ pub(crate) fn start(
     Ok((servers, missing))
 }
 
-fn start_one(name: &'static str, program: Option<&Path>) -> Result<Server, Error> {
+fn start_one(name: &'static str, program: Option<&Path>) -> Result<Server> {
     let floor = match name {
         FLOOR => Some(LoopFloor::epoll()?),
         URING_FLOOR => Some(LoopFloor::uring()?),
@@ -101,18 +96,18 @@ fn start_one(name: &'static str, program: Option<&Path>) -> Result<Server, Error
 }
 
 /// Redis with arguments of its own beside its port. It may not answer yet.
-pub(crate) fn spawn_redis<'a>(args: impl IntoIterator<Item = &'a OsStr>) -> Result<Server, Error> {
+pub(crate) fn spawn_redis<'a>(args: impl IntoIterator<Item = &'a OsStr>) -> Result<Server> {
     let address = free_address()?;
     let mut command = Command::new(installed("redis-server")?);
     command.args(["--port", &address.port().to_string()]).args(args);
     spawn(REDIS, address, command)
 }
 
-fn free_address() -> Result<SocketAddr, Error> {
+fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
 }
 
-fn spawn(name: &'static str, address: SocketAddr, mut command: Command) -> Result<Server, Error> {
+fn spawn(name: &'static str, address: SocketAddr, mut command: Command) -> Result<Server> {
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     Ok(Server { name, address, running: Running::Process(child) })
 }
@@ -124,8 +119,7 @@ fn threads() -> String {
     std::thread::available_parallelism().map_or(1, usize::from).to_string()
 }
 
-/// The path of a program.
-fn installed(program: &str) -> Result<PathBuf, Error> {
+fn installed(program: &str) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .map(|folder| folder.join(program))
@@ -134,12 +128,12 @@ fn installed(program: &str) -> Result<PathBuf, Error> {
 }
 
 impl Server {
-    fn wait(&mut self) -> Result<(), Error> {
+    fn wait(&mut self) -> Result {
         self.wait_for(PATIENCE)
     }
 
     /// Waits until it answers; an error after some time.
-    pub(crate) fn wait_for(&mut self, patience: Duration) -> Result<(), Error> {
+    pub(crate) fn wait_for(&mut self, patience: Duration) -> Result {
         let begin = Instant::now();
         loop {
             if self.connect().and_then(|mut wire| wire.ping()).is_ok() {
@@ -166,8 +160,7 @@ impl Server {
         matches!(self.running, Running::Floor { .. })
     }
 
-    /// A connection.
-    pub(crate) fn connect(&self) -> Result<Wire, Error> {
+    pub(crate) fn connect(&self) -> Result<Wire> {
         Wire::open(self.address, self.protocol())
     }
 
@@ -200,7 +193,7 @@ mod within {
     use sapwood_server::{Service, service::Options};
     use tokio_util::sync::CancellationToken;
 
-    use crate::Error;
+    use crate::Result;
 
     pub(crate) struct Within {
         stop: CancellationToken,
@@ -208,7 +201,7 @@ mod within {
     }
 
     impl Within {
-        pub(crate) fn start(address: SocketAddr) -> Result<Within, Error> {
+        pub(crate) fn start(address: SocketAddr) -> Result<Within> {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
             let service = Arc::new(Service::new(Db::in_memory(), Options::default())?);
             let mut listeners = Listeners::default();

@@ -1,8 +1,7 @@
 //! The protocol of a server: how an entry is written and read, and where a reply ends.
 
-use crate::Error;
+use crate::Result;
 
-/// A protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
     /// Redis's, version 2.
@@ -13,7 +12,6 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    /// Appends a request to set a key.
     pub(crate) fn set(self, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
         match self {
             Protocol::Redis => request(&[b"SET", key, value], out),
@@ -35,7 +33,6 @@ impl Protocol {
         });
     }
 
-    /// Appends a request to get a key.
     pub(crate) fn get(self, key: &[u8], out: &mut Vec<u8>) {
         match self {
             Protocol::Redis => request(&[b"GET", key], out),
@@ -85,7 +82,7 @@ impl Protocol {
     }
 
     /// The bytes of the first reply, or `None` if more must come.
-    pub(crate) fn first_len(self, bytes: &[u8]) -> Result<Option<usize>, Error> {
+    pub(crate) fn first_len(self, bytes: &[u8]) -> Result<Option<usize>> {
         match self {
             Protocol::Redis => redis_first_len(bytes),
             Protocol::Memcached => memcached_first_len(bytes),
@@ -93,7 +90,6 @@ impl Protocol {
     }
 }
 
-/// Appends a request.
 pub(crate) fn request(args: &[&[u8]], out: &mut Vec<u8>) {
     out.extend_from_slice(format!("*{}\r\n", args.len()).as_bytes());
     for arg in args {
@@ -104,10 +100,10 @@ pub(crate) fn request(args: &[&[u8]], out: &mut Vec<u8>) {
 }
 
 /// The bytes of the first reply in version 2 of Redis's protocol, or `None` if more must come.
-fn redis_first_len(bytes: &[u8]) -> Result<Option<usize>, Error> {
+fn redis_first_len(bytes: &[u8]) -> Result<Option<usize>> {
     let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
     let line = &bytes[1..end];
-    let number = || -> Result<i64, Error> { Ok(std::str::from_utf8(line)?.parse()?) };
+    let number = || -> Result<i64> { Ok(std::str::from_utf8(line)?.parse()?) };
     let mut at = end + 2;
     match bytes[0] {
         b'+' | b':' => {}
@@ -139,7 +135,7 @@ fn bulk(reply: &[u8]) -> Option<&[u8]> {
     reply.get(end + 2..reply.len() - 2)
 }
 
-fn memcached_first_len(bytes: &[u8]) -> Result<Option<usize>, Error> {
+fn memcached_first_len(bytes: &[u8]) -> Result<Option<usize>> {
     let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
     let line = String::from_utf8_lossy(&bytes[..end]);
     if line.starts_with("VALUE ") {

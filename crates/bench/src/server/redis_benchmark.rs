@@ -5,19 +5,17 @@ use std::process::{Command as Process, Stdio};
 use std::time::Duration;
 
 use super::job::Verb;
-use crate::Error;
-use crate::harness::sample::Percentiles;
+use crate::Result;
+use crate::harness::Percentiles;
 
 const PROGRAM: &str = "redis-benchmark";
 
-/// The outcome of a run.
 pub(crate) struct Measured {
     pub(crate) requests: usize,
     pub(crate) elapsed: Duration,
     pub(crate) percentiles: Percentiles,
 }
 
-/// True if it is installed.
 pub(crate) fn is_installed() -> bool {
     Process::new(PROGRAM)
         .arg("--version")
@@ -27,7 +25,6 @@ pub(crate) fn is_installed() -> bool {
         .is_ok()
 }
 
-/// Runs so many requests with values of 8 bytes.
 pub(crate) fn run(
     address: SocketAddr,
     command: Verb,
@@ -35,7 +32,7 @@ pub(crate) fn run(
     pipeline: usize,
     keys: u32,
     requests: usize,
-) -> Result<Measured, Error> {
+) -> Result<Measured> {
     let command = match command {
         Verb::Set => "set",
         Verb::Get => "get",

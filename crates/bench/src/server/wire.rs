@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use super::protocol::{Protocol, request};
-use crate::Error;
+use crate::Result;
 
 /// After which a server that does not answer is given up.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -21,7 +21,6 @@ pub(crate) fn digits(number: u32) -> [u8; 8] {
     digits
 }
 
-/// A connection.
 pub(crate) struct Wire {
     protocol: Protocol,
     stream: TcpStream,
@@ -31,19 +30,18 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    pub(crate) fn open(address: SocketAddr, protocol: Protocol) -> Result<Wire, Error> {
+    pub(crate) fn open(address: SocketAddr, protocol: Protocol) -> Result<Wire> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         Ok(Wire { protocol, stream, received: Vec::new(), used: 0 })
     }
 
-    pub(crate) fn send(&mut self, requests: &[u8]) -> Result<(), Error> {
+    pub(crate) fn send(&mut self, requests: &[u8]) -> Result {
         Ok(self.stream.write_all(requests)?)
     }
 
-    /// The next reply.
-    pub(crate) fn reply(&mut self) -> Result<&[u8], Error> {
+    pub(crate) fn reply(&mut self) -> Result<&[u8]> {
         loop {
             if let Some(len) = self.protocol.first_len(&self.received[self.used..])? {
                 let begin = self.used;
@@ -63,7 +61,7 @@ impl Wire {
     }
 
     /// Waits until the server answers.
-    pub(crate) fn ping(&mut self) -> Result<(), Error> {
+    pub(crate) fn ping(&mut self) -> Result {
         let mut bytes = Vec::new();
         self.protocol.ping(&mut bytes);
         self.send(&bytes)?;
@@ -71,7 +69,7 @@ impl Wire {
     }
 
     /// The reply to one request of Redis's protocol.
-    pub(crate) fn ask(&mut self, args: &[&[u8]]) -> Result<&[u8], Error> {
+    pub(crate) fn ask(&mut self, args: &[&[u8]]) -> Result<&[u8]> {
         let mut bytes = Vec::new();
         request(args, &mut bytes);
         self.send(&bytes)?;
@@ -85,7 +83,7 @@ pub(crate) fn load(
     wire: &mut Wire,
     count: u32,
     mut request_of: impl FnMut(u32, &mut Vec<u8>),
-) -> Result<(), Error> {
+) -> Result {
     const AT_ONCE: u32 = 500;
     let mut bytes = Vec::new();
     let mut next = 0;

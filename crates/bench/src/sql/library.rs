@@ -12,8 +12,8 @@ use serde_json::json;
 
 use super::rows::{KEY, RowKey};
 use super::systems::{Answer, Answered, TABLE, again};
-use crate::Error;
-use crate::harness::process::{Process, number};
+use crate::Result;
+use crate::harness::{Process, number};
 
 /// The column that is looked up, and the one that is changed.
 const READ: &str = "distance";
@@ -21,17 +21,17 @@ const CHANGED: &str = "dep_delay";
 
 /// A system that is open. Each call repeats its work until some time has passed.
 pub(crate) trait Library {
-    fn open(&mut self, path: &Path) -> Result<(), Error>;
+    fn open(&mut self, path: &Path) -> Result;
 
-    fn close(&mut self) -> Result<(), Error>;
+    fn close(&mut self) -> Result;
 
-    fn ask(&mut self, question: &str, least: Duration) -> Result<Answered, Error>;
+    fn ask(&mut self, question: &str, least: Duration) -> Result<Answered>;
 
     /// Looks up rows: how many there are, and the sum of a column.
-    fn get(&mut self, keys: &[RowKey], least: Duration) -> Result<Answered, Error>;
+    fn get(&mut self, keys: &[RowKey], least: Duration) -> Result<Answered>;
 
     /// Changes a column of rows, to numbers that depend on the turn.
-    fn update(&mut self, keys: &[RowKey], turn: usize, least: Duration) -> Result<Answered, Error>;
+    fn update(&mut self, keys: &[RowKey], turn: usize, least: Duration) -> Result<Answered>;
 }
 
 /// The number that a row's column becomes in a turn.
@@ -44,17 +44,16 @@ fn found(rows: i64, sum: i64) -> Answer {
     vec![row.as_object().expect("it is one").clone()]
 }
 
-/// Ours.
 #[derive(Default)]
 pub(crate) struct OpenDb(Option<(Db, Rows)>);
 
 impl OpenDb {
-    fn opened(&self) -> Result<&(Db, Rows), Error> {
+    fn opened(&self) -> Result<&(Db, Rows)> {
         self.0.as_ref().ok_or_else(|| "it is not open".into())
     }
 
     /// Keys as values of their columns.
-    fn keys<'k>(&self, keys: &'k [RowKey]) -> Result<Vec<[Value<'k>; KEY.len()]>, Error> {
+    fn keys<'k>(&self, keys: &'k [RowKey]) -> Result<Vec<[Value<'k>; KEY.len()]>> {
         let schema = self.opened()?.1.schema();
         let hour = schema.find(KEY[0]).ok_or("the rows have no hour")?;
         let hour: &Type = &schema.columns()[hour].kind;
@@ -70,14 +69,14 @@ impl OpenDb {
 }
 
 impl Library for OpenDb {
-    fn open(&mut self, path: &Path) -> Result<(), Error> {
+    fn open(&mut self, path: &Path) -> Result {
         let db = Db::open(path)?;
         let rows = db.rows(TABLE)?;
         self.0 = Some((db, rows));
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Error> {
+    fn close(&mut self) -> Result {
         if let Some((db, rows)) = self.0.take() {
             drop(rows);
             db.close()?;
@@ -85,7 +84,7 @@ impl Library for OpenDb {
         Ok(())
     }
 
-    fn ask(&mut self, question: &str, least: Duration) -> Result<Answered, Error> {
+    fn ask(&mut self, question: &str, least: Duration) -> Result<Answered> {
         let (db, _) = self.opened()?;
         let (times, elapsed, outcome) = again(least, || Ok((1, db.sql(question)?)))?;
         let Outcome::Rows(answer) = outcome else { return Err("it is no question".into()) };
@@ -93,10 +92,10 @@ impl Library for OpenDb {
             let named = answer.columns().iter().zip(answer.row(row)?);
             Ok(named.map(|(column, value)| (column.name.clone(), as_json(&value))).collect())
         });
-        Ok(Answered { times, elapsed, answer: rows.collect::<Result<_, Error>>()? })
+        Ok(Answered { times, elapsed, answer: rows.collect::<Result<_>>()? })
     }
 
-    fn get(&mut self, keys: &[RowKey], least: Duration) -> Result<Answered, Error> {
+    fn get(&mut self, keys: &[RowKey], least: Duration) -> Result<Answered> {
         let keys = self.keys(keys)?;
         let (_, rows) = self.opened()?;
         let column = rows.schema().find(READ).ok_or("the rows have no distance")?;
@@ -117,7 +116,7 @@ impl Library for OpenDb {
         Ok(Answered { times, elapsed, answer })
     }
 
-    fn update(&mut self, keys: &[RowKey], turn: usize, least: Duration) -> Result<Answered, Error> {
+    fn update(&mut self, keys: &[RowKey], turn: usize, least: Duration) -> Result<Answered> {
         let keys = self.keys(keys)?;
         let (_, rows) = self.opened()?;
         let column = rows.schema().find(CHANGED).ok_or("the rows have no delay")?;
@@ -160,13 +159,13 @@ impl PythonLibrary {
         PythonLibrary { name, program: Rc::clone(program), key }
     }
 
-    fn tell(&self, mut command: serde_json::Value) -> Result<serde_json::Value, Error> {
+    fn tell(&self, mut command: serde_json::Value) -> Result<serde_json::Value> {
         command["engine"] = self.name.into();
         self.program.borrow_mut().ask(&command.to_string())
     }
 }
 
-fn elapsed(answer: &serde_json::Value) -> Result<Duration, Error> {
+fn elapsed(answer: &serde_json::Value) -> Result<Duration> {
     Ok(Duration::from_nanos(number(answer, "elapsed_ns")? as u64))
 }
 
@@ -176,15 +175,15 @@ fn words(keys: &[RowKey]) -> Vec<(&str, &str, i64)> {
 }
 
 impl Library for PythonLibrary {
-    fn open(&mut self, path: &Path) -> Result<(), Error> {
+    fn open(&mut self, path: &Path) -> Result {
         self.tell(json!({ "do": "open", "path": path })).map(drop)
     }
 
-    fn close(&mut self) -> Result<(), Error> {
+    fn close(&mut self) -> Result {
         self.tell(json!({ "do": "close" })).map(drop)
     }
 
-    fn ask(&mut self, question: &str, least: Duration) -> Result<Answered, Error> {
+    fn ask(&mut self, question: &str, least: Duration) -> Result<Answered> {
         let least = least.as_nanos() as u64;
         let answer = self.tell(json!({ "do": "ask", "question": question, "least_ns": least }))?;
         let rows = serde_json::from_value(answer["rows"].clone())?;
@@ -192,7 +191,7 @@ impl Library for PythonLibrary {
         Ok(Answered { times, elapsed: elapsed(&answer)?, answer: rows })
     }
 
-    fn get(&mut self, keys: &[RowKey], least: Duration) -> Result<Answered, Error> {
+    fn get(&mut self, keys: &[RowKey], least: Duration) -> Result<Answered> {
         let question = format!("select {READ} from {TABLE} where {}", self.key);
         let answer = self.tell(json!({
             "do": "get", "question": question, "keys": words(keys), "least_ns": least.as_nanos() as u64,
@@ -202,7 +201,7 @@ impl Library for PythonLibrary {
         Ok(Answered { times, elapsed: elapsed(&answer)?, answer: found(rows, sum) })
     }
 
-    fn update(&mut self, keys: &[RowKey], turn: usize, least: Duration) -> Result<Answered, Error> {
+    fn update(&mut self, keys: &[RowKey], turn: usize, least: Duration) -> Result<Answered> {
         let question = format!("update {TABLE} set {CHANGED} = ? where {}", self.key);
         let keys = words(keys);
         let numbers: Vec<i64> = (0..keys.len()).map(|number| changed(number, turn)).collect();

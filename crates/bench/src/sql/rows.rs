@@ -5,11 +5,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 
-use crate::Error;
-use crate::harness::random::Random;
-use crate::harness::system::{FLIGHTS, Folder};
+use crate::Result;
+use crate::harness::{FLIGHTS, Folder, Random};
 
-/// The source of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum CsvSource {
     /// Departures from New York in 2013: 336,776 rows of 19 columns
@@ -37,7 +35,6 @@ pub(crate) struct RowKey {
     pub(crate) flight: i64,
 }
 
-/// A CSV file of rows.
 pub(crate) struct CsvRows {
     pub(crate) path: PathBuf,
     pub(crate) count: usize,
@@ -60,16 +57,14 @@ const CARRIERS: [&str; 16] = [
 const ORIGINS: [&str; 3] = ["EWR", "JFK", "LGA"];
 
 impl CsvRows {
-    /// Writes the rows of a source, or so many of them.
-    pub(crate) fn new(source: CsvSource, count: usize, folder: &Folder) -> Result<CsvRows, Error> {
+    pub(crate) fn new(source: CsvSource, count: usize, folder: &Folder) -> Result<CsvRows> {
         match source {
             CsvSource::Flights => CsvRows::flights(Path::new(FLIGHTS), count, folder),
             CsvSource::Generated => CsvRows::generated(count, folder),
         }
     }
 
-    /// Unpacks the flights, or so many of them.
-    fn flights(packed: &Path, most: usize, folder: &Folder) -> Result<CsvRows, Error> {
+    fn flights(packed: &Path, most: usize, folder: &Folder) -> Result<CsvRows> {
         let explain = |error: io::Error| format!("{}: {error}", packed.display());
         let mut text = String::new();
         let mut file = zstd::Decoder::new(File::open(packed).map_err(explain)?)?;
@@ -99,7 +94,7 @@ impl CsvRows {
     }
 
     /// Makes rows up: in the order of time, as such files mostly are.
-    fn generated(count: usize, folder: &Folder) -> Result<CsvRows, Error> {
+    fn generated(count: usize, folder: &Folder) -> Result<CsvRows> {
         let path = folder.path().join("generated.csv");
         let mut out = BufWriter::with_capacity(1 << 20, File::create(&path)?);
         let columns = [

@@ -10,10 +10,8 @@ use serde_json::{Map, Value};
 use super::library::Library;
 use super::rows::{CsvRows, KEY, RowKey};
 use super::{DUCKDB, POLARS, RowPlace, SAPWOOD, SQLITE, SqlJob};
-use crate::Error;
-use crate::harness::rounds::{Engine, Figure, Outcome};
-use crate::harness::sample::BYTES;
-use crate::harness::system::Folder;
+use crate::Result;
+use crate::harness::{BYTES, Engine, Figure, Folder, Outcome};
 
 /// The table, wherever rows are stored.
 pub(crate) const TABLE: &str = "rows";
@@ -21,7 +19,6 @@ pub(crate) const TABLE: &str = "rows";
 /// Columns of text; all others are numbers.
 const TEXTS: [&str; 5] = ["time_hour", "carrier", "tailnum", "origin", "dest"];
 
-/// The rows of an answer.
 pub(crate) type Answer = Vec<Map<String, Value>>;
 
 /// A question that was asked several times.
@@ -40,7 +37,6 @@ pub(crate) enum Program {
     Sqlite,
 }
 
-/// A system under its name.
 pub(crate) struct System {
     pub(crate) name: &'static str,
     pub(crate) program: Option<Program>,
@@ -59,7 +55,7 @@ impl System {
     }
 
     /// Loads the rows where the system stores them.
-    pub(crate) fn load_untimed(&mut self, rows: &CsvRows, folder: &Folder) -> Result<(), Error> {
+    pub(crate) fn load_untimed(&mut self, rows: &CsvRows, folder: &Folder) -> Result {
         match self.stores() {
             true => self.load(rows, folder).map(drop),
             false => Ok(()),
@@ -72,7 +68,7 @@ impl System {
 
     /// Makes a table of the rows, instead of one that was made before: how long it took, and its
     /// bytes on disk.
-    fn load(&mut self, rows: &CsvRows, parent: &Folder) -> Result<(Duration, u64), Error> {
+    fn load(&mut self, rows: &CsvRows, parent: &Folder) -> Result<(Duration, u64)> {
         let program = self.program.as_ref().ok_or("it stores nothing")?;
         self.stored = None;
         let folder = Folder::new(parent.path(), self.name)?;
@@ -85,15 +81,14 @@ impl System {
         Ok((elapsed, bytes))
     }
 
-    /// Lets a program open what is stored.
-    pub(crate) fn open(&mut self) -> Result<(), Error> {
+    pub(crate) fn open(&mut self) -> Result {
         match (&mut self.library, &self.stored, &self.program) {
             (Some(library), Some(folder), Some(program)) => library.open(&program.database(folder)),
             _ => Ok(()),
         }
     }
 
-    pub(crate) fn close(&mut self) -> Result<(), Error> {
+    pub(crate) fn close(&mut self) -> Result {
         match (&mut self.library, &self.stored) {
             (Some(library), Some(_)) => library.close(),
             _ => Ok(()),
@@ -101,7 +96,7 @@ impl System {
     }
 
     /// Asks until some time has passed, once at least; the turn says for which of the keys.
-    fn ask(&mut self, job: &SqlJob<'_>) -> Result<Answered, Error> {
+    fn ask(&mut self, job: &SqlJob<'_>) -> Result<Answered> {
         let &SqlJob { name, place, rows, turn, least, .. } = job;
         match (place, &mut self.library, &self.program) {
             (RowPlace::File, Some(library), None) => {
@@ -155,7 +150,7 @@ impl<'r> Engine<SqlJob<'r>> for System {
     }
 
     /// Compares the answer with the first one of the round.
-    fn run(&mut self, job: &SqlJob<'r>) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &SqlJob<'r>) -> Result<Outcome> {
         if job.name == "load" {
             let (elapsed, bytes) = self.load(job.rows, job.folder)?;
             let bytes = Figure::new(bytes as f64).unit(&BYTES).on(1);
@@ -173,7 +168,6 @@ impl<'r> Engine<SqlJob<'r>> for System {
     }
 }
 
-/// The first rows of an answer.
 fn shown(answer: &Answer) -> String {
     let first = answer.iter().take(3).map(|row| Value::Object(row.clone()).to_string());
     format!("{} rows, {}", answer.len(), first.collect::<Vec<_>>().join(" "))
@@ -214,8 +208,8 @@ fn question(name: &str, rows: &str, moment: fn(&str) -> String) -> Option<String
 /// Answers the count, the time, and the last answer.
 pub(crate) fn again<T>(
     least: Duration,
-    mut work: impl FnMut() -> Result<(usize, T), Error>,
-) -> Result<(usize, Duration, T), Error> {
+    mut work: impl FnMut() -> Result<(usize, T)>,
+) -> Result<(usize, Duration, T)> {
     let (mut times, begin) = (0, Instant::now());
     loop {
         let (count, answer) = work()?;
@@ -344,7 +338,7 @@ impl Program {
 }
 
 /// Runs a program to its end; answers its output.
-fn run(command: &mut Command) -> Result<Vec<u8>, Error> {
+fn run(command: &mut Command) -> Result<Vec<u8>> {
     let name = command.get_program().to_string_lossy().into_owned();
     let ran = command.stdin(Stdio::null()).output();
     let ran = ran.map_err(|error| format!("{name} cannot be started: {error}"))?;
@@ -358,7 +352,7 @@ fn run(command: &mut Command) -> Result<Vec<u8>, Error> {
 }
 
 /// Objects of an array, or one a line.
-fn parsed(printed: &[u8]) -> Result<Answer, Error> {
+fn parsed(printed: &[u8]) -> Result<Answer> {
     let explain = |error| format!("an answer is no JSON: {error}");
     match printed.first() {
         Some(b'[') => Ok(serde_json::from_slice(printed).map_err(explain)?),

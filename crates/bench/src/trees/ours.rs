@@ -11,7 +11,7 @@ use super::store::{
     CommitLevel, Recovery, TreeEngine, TreeEntry, TreeKey, TreePlace, TreeStore, TreeValue, Writers,
 };
 use super::{BTREE, CRIT_BIT, RED_BLACK};
-use crate::Error;
+use crate::Result;
 
 pub(crate) const ENGINES: [TreeEngine; 3] = [
     TreeEngine {
@@ -38,7 +38,7 @@ struct OurTree {
     tree: Tree,
 }
 
-fn open(place: &TreePlace, kind: TreeKind) -> Result<Box<dyn TreeStore>, Error> {
+fn open(place: &TreePlace, kind: TreeKind) -> Result<Box<dyn TreeStore>> {
     Ok(Box::new(OurTree::create(place, kind, options(place))?))
 }
 
@@ -49,7 +49,7 @@ fn options(place: &TreePlace) -> PoolOptions {
     })
 }
 
-fn recover(place: &TreePlace, entries: &[TreeEntry], kind: TreeKind) -> Result<Recovery, Error> {
+fn recover(place: &TreePlace, entries: &[TreeEntry], kind: TreeKind) -> Result<Recovery> {
     // No checkpoint: the log has all that was ever done.
     let options = || options(place).checkpoint_bytes(u64::MAX);
     let ours = OurTree::create(place, kind, options())?;
@@ -67,32 +67,32 @@ fn recover(place: &TreePlace, entries: &[TreeEntry], kind: TreeKind) -> Result<R
 }
 
 impl OurTree {
-    fn create(place: &TreePlace, kind: TreeKind, options: PoolOptions) -> Result<OurTree, Error> {
+    fn create(place: &TreePlace, kind: TreeKind, options: PoolOptions) -> Result<OurTree> {
         let pool = Pool::create(Arc::new(FileDisk::open(&place.dir)?), options)?;
         let tree = pool.create_tree(NAME, kind, TreeLayout::Fixed)?;
         Ok(OurTree { pool, tree })
     }
 
     /// The log's end, as a commit without changes tells it.
-    fn position(&self) -> Result<u64, Error> {
+    fn position(&self) -> Result<u64> {
         Ok(self.pool.begin()?.commit()?.position())
     }
 }
 
-fn value_of(bytes: Vec<u8>) -> Result<TreeValue, Error> {
+fn value_of(bytes: Vec<u8>) -> Result<TreeValue> {
     bytes.try_into().map_err(|_| "a value is not of 8 bytes".into())
 }
 
 impl TreeStore for OurTree {
-    fn insert(&mut self, entry: &TreeEntry) -> Result<(), Error> {
+    fn insert(&mut self, entry: &TreeEntry) -> Result {
         Writers::insert(self, entry)
     }
 
-    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>, Error> {
+    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>> {
         self.tree.remove(key)?.map(value_of).transpose()
     }
 
-    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result<(), Error> {
+    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result {
         let transaction = self.pool.begin()?;
         for (key, value) in entries {
             transaction.put(&self.tree, key, value)?;
@@ -101,11 +101,7 @@ impl TreeStore for OurTree {
         Ok(())
     }
 
-    fn remove_all(
-        &mut self,
-        entries: &[TreeEntry],
-        removed: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), Error> {
+    fn remove_all(&mut self, entries: &[TreeEntry], removed: &mut dyn FnMut(&[u8])) -> Result {
         let transaction = self.pool.begin()?;
         for (key, _) in entries {
             if let Some(value) = transaction.remove(&self.tree, key)? {
@@ -116,14 +112,14 @@ impl TreeStore for OurTree {
         Ok(())
     }
 
-    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result {
         for (key, _) in entries {
             self.tree.get_with(key, &mut *read)?;
         }
         Ok(())
     }
 
-    fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+    fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result {
         let _all = self.tree.scan(.., Direction::Ascending, |key, value| {
             read(key, value);
             ControlFlow::<()>::Continue(())
@@ -139,13 +135,13 @@ impl TreeStore for OurTree {
         Some(self.pool.heap_bytes())
     }
 
-    fn log_position(&self) -> Result<Option<u64>, Error> {
+    fn log_position(&self) -> Result<Option<u64>> {
         self.position().map(Some)
     }
 }
 
 impl Writers for OurTree {
-    fn insert(&self, (key, value): &TreeEntry) -> Result<(), Error> {
+    fn insert(&self, (key, value): &TreeEntry) -> Result {
         self.tree.put(key, value)?;
         Ok(())
     }

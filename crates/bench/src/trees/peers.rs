@@ -8,7 +8,7 @@ use redb::{Builder, Database, Durability, ReadableDatabase, ReadableTable, Table
 use super::store::{
     CommitLevel, TreeEngine, TreeEntry, TreeKey, TreePlace, TreeStore, TreeValue, Writers,
 };
-use crate::Error;
+use crate::Result;
 
 pub(crate) const ENGINES: [TreeEngine; 2] = [
     TreeEngine { name: "std-btreemap", open: |_| Ok(Box::new(StdMap::default())), recover: None },
@@ -20,34 +20,30 @@ pub(crate) const ENGINES: [TreeEngine; 2] = [
 struct StdMap(BTreeMap<TreeKey, TreeValue>);
 
 impl TreeStore for StdMap {
-    fn insert(&mut self, (key, value): &TreeEntry) -> Result<(), Error> {
+    fn insert(&mut self, (key, value): &TreeEntry) -> Result {
         self.0.insert(*key, *value);
         Ok(())
     }
 
-    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>, Error> {
+    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>> {
         Ok(self.0.remove(key))
     }
 
-    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result<(), Error> {
+    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result {
         entries.iter().try_for_each(|entry| self.insert(entry))
     }
 
-    fn remove_all(
-        &mut self,
-        entries: &[TreeEntry],
-        removed: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), Error> {
+    fn remove_all(&mut self, entries: &[TreeEntry], removed: &mut dyn FnMut(&[u8])) -> Result {
         entries.iter().filter_map(|(key, _)| self.0.remove(key)).for_each(|value| removed(&value));
         Ok(())
     }
 
-    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result {
         entries.iter().filter_map(|(key, _)| self.0.get(key)).for_each(|value| read(value));
         Ok(())
     }
 
-    fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+    fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result {
         self.0.iter().for_each(|(key, value)| read(key, value));
         Ok(())
     }
@@ -70,7 +66,7 @@ struct RedbTree {
     durability: Durability,
 }
 
-fn open_redb(place: &TreePlace) -> Result<Box<dyn TreeStore>, Error> {
+fn open_redb(place: &TreePlace) -> Result<Box<dyn TreeStore>> {
     let mut builder = Builder::new();
     builder.set_cache_size(CACHE_BYTES);
     let db = builder.create(place.dir.join("redb"))?;
@@ -87,7 +83,7 @@ impl RedbTree {
     fn write<R>(
         &self,
         change: impl FnOnce(&mut RedbTable<'_>) -> Result<R, redb::StorageError>,
-    ) -> Result<R, Error> {
+    ) -> Result<R> {
         let mut transaction = self.db.begin_write()?;
         transaction.set_durability(self.durability)?;
         let done = change(&mut transaction.open_table(TABLE)?)?;
@@ -97,25 +93,21 @@ impl RedbTree {
 }
 
 impl TreeStore for RedbTree {
-    fn insert(&mut self, entry: &TreeEntry) -> Result<(), Error> {
+    fn insert(&mut self, entry: &TreeEntry) -> Result {
         Writers::insert(self, entry)
     }
 
-    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>, Error> {
+    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>> {
         self.write(|table| Ok(table.remove(key)?.map(|value| *value.value())))
     }
 
-    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result<(), Error> {
+    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result {
         self.write(|table| {
             entries.iter().try_for_each(|(key, value)| table.insert(key, value).map(|_| ()))
         })
     }
 
-    fn remove_all(
-        &mut self,
-        entries: &[TreeEntry],
-        removed: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), Error> {
+    fn remove_all(&mut self, entries: &[TreeEntry], removed: &mut dyn FnMut(&[u8])) -> Result {
         self.write(|table| {
             for (key, _) in entries {
                 if let Some(value) = table.remove(key)? {
@@ -126,7 +118,7 @@ impl TreeStore for RedbTree {
         })
     }
 
-    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result {
         let transaction = self.db.begin_read()?;
         let table = transaction.open_table(TABLE)?;
         for (key, _) in entries {
@@ -137,7 +129,7 @@ impl TreeStore for RedbTree {
         Ok(())
     }
 
-    fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+    fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result {
         let transaction = self.db.begin_read()?;
         for entry in transaction.open_table(TABLE)?.iter()? {
             let (key, value) = entry?;
@@ -159,7 +151,7 @@ impl TreeStore for RedbTree {
 }
 
 impl Writers for RedbTree {
-    fn insert(&self, (key, value): &TreeEntry) -> Result<(), Error> {
+    fn insert(&self, (key, value): &TreeEntry) -> Result {
         self.write(|table| table.insert(key, value).map(|_| ()))
     }
 }

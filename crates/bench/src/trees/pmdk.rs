@@ -14,8 +14,8 @@ use super::store::{
     CommitLevel, Limit, TreeEngine, TreeEntry, TreeKey, TreePhase, TreePlace, TreeStore, TreeValue,
     Writers,
 };
-use crate::Error;
-use crate::harness::process::{self, Process};
+use crate::Result;
+use crate::harness::{Process, process};
 
 pub(crate) const ENGINES: [TreeEngine; 3] = [
     TreeEngine { name: "pmdk-btree", open: |place| open(place, "btree"), recover: None },
@@ -25,7 +25,6 @@ pub(crate) const ENGINES: [TreeEngine; 3] = [
 
 /// The packages that `make` needs, as a shell takes them.
 const INSTALL: &str = "apt install libpmemobj-dev pkg-config make gcc";
-/// The program, in its folder.
 const PROGRAM: &str = "target/pmdk-trees";
 
 /// A pool's own structures and logs.
@@ -40,13 +39,11 @@ const SYNCS: Limit = Limit { most: 100, why: "each commit calls msync many times
 const REMOVES: Limit =
     Limit { most: 10_000, why: "in one transaction they take time in the square of their number" };
 
-/// The folder of the program.
 pub(crate) fn folder() -> PathBuf {
     process::folder("pmdk")
 }
 
-/// Builds the program.
-pub(crate) fn build(make: &str, folder: &Path) -> Result<(), Error> {
+pub(crate) fn build(make: &str, folder: &Path) -> Result {
     let built = Command::new(make)
         .arg("--silent")
         .current_dir(folder)
@@ -64,7 +61,7 @@ pub(crate) fn build(make: &str, folder: &Path) -> Result<(), Error> {
 }
 
 /// Adds its engines where the program was built; else answers why they are left out.
-pub(crate) fn join(engines: &mut Vec<TreeEngine>, built: Result<(), Error>) -> Option<String> {
+pub(crate) fn join(engines: &mut Vec<TreeEngine>, built: Result) -> Option<String> {
     match built {
         Ok(()) => {
             engines.extend(ENGINES);
@@ -74,7 +71,7 @@ pub(crate) fn join(engines: &mut Vec<TreeEngine>, built: Result<(), Error>) -> O
     }
 }
 
-fn open(place: &TreePlace, tree: &str) -> Result<Box<dyn TreeStore>, Error> {
+fn open(place: &TreePlace, tree: &str) -> Result<Box<dyn TreeStore>> {
     let pool = place.dir.join("pool");
     let bytes = POOL_BYTES + place.keys * ROOM_BYTES;
     let mut command = Command::new(folder().join(PROGRAM));
@@ -103,17 +100,12 @@ impl PmdkTree {
         self.driver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask(&self, verb: &str, entries: &[TreeEntry]) -> Result<Vec<TreeEntry>, Error> {
+    fn ask(&self, verb: &str, entries: &[TreeEntry]) -> Result<Vec<TreeEntry>> {
         self.driver().ask(verb, entries)
     }
 
     /// Tells the values of an answer.
-    fn tell(
-        &self,
-        verb: &str,
-        entries: &[TreeEntry],
-        read: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), Error> {
+    fn tell(&self, verb: &str, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result {
         self.ask(verb, entries)?.iter().for_each(|(_, value)| read(value));
         Ok(())
     }
@@ -123,44 +115,36 @@ impl PmdkTree {
 const NO_VALUE: TreeValue = [0; 8];
 
 impl TreeStore for PmdkTree {
-    fn insert(&mut self, entry: &TreeEntry) -> Result<(), Error> {
+    fn insert(&mut self, entry: &TreeEntry) -> Result {
         Writers::insert(self, entry)
     }
 
-    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>, Error> {
+    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>> {
         let removed = self.ask("remove-each", &[(*key, NO_VALUE)])?;
         Ok(removed.first().map(|&(_, value)| value))
     }
 
-    fn insert_each(&mut self, entries: &[TreeEntry]) -> Result<(), Error> {
+    fn insert_each(&mut self, entries: &[TreeEntry]) -> Result {
         self.ask("insert-each", entries).map(drop)
     }
 
-    fn remove_each(
-        &mut self,
-        entries: &[TreeEntry],
-        removed: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), Error> {
+    fn remove_each(&mut self, entries: &[TreeEntry], removed: &mut dyn FnMut(&[u8])) -> Result {
         self.tell("remove-each", entries, removed)
     }
 
-    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result<(), Error> {
+    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result {
         self.ask("insert-all", entries).map(drop)
     }
 
-    fn remove_all(
-        &mut self,
-        entries: &[TreeEntry],
-        removed: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), Error> {
+    fn remove_all(&mut self, entries: &[TreeEntry], removed: &mut dyn FnMut(&[u8])) -> Result {
         self.tell("remove-all", entries, removed)
     }
 
-    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result {
         self.tell("get", entries, read)
     }
 
-    fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+    fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result {
         self.ask("iterate", &[])?.iter().for_each(|(key, value)| read(key, value));
         Ok(())
     }
@@ -187,20 +171,18 @@ impl TreeStore for PmdkTree {
 }
 
 impl Writers for PmdkTree {
-    fn insert(&self, entry: &TreeEntry) -> Result<(), Error> {
+    fn insert(&self, entry: &TreeEntry) -> Result {
         self.ask("insert-each", std::slice::from_ref(entry)).map(drop)
     }
 }
 
-/// The process of a tree.
 struct Driver {
     process: Process,
-    /// The time of the last command.
     elapsed: Duration,
 }
 
 impl Driver {
-    fn start(mut command: Command) -> Result<Driver, Error> {
+    fn start(mut command: Command) -> Result<Driver> {
         let program = command.get_program().to_string_lossy().into_owned();
         let process = Process::start("the tree's process", &mut command)
             .map_err(|error| format!("{program} cannot be started: {error}"))?;
@@ -210,7 +192,7 @@ impl Driver {
         Ok(driver)
     }
 
-    fn ask(&mut self, verb: &str, entries: &[TreeEntry]) -> Result<Vec<TreeEntry>, Error> {
+    fn ask(&mut self, verb: &str, entries: &[TreeEntry]) -> Result<Vec<TreeEntry>> {
         let command = encode(verb, entries)?;
         match self.process.commands.write_all(&command) {
             Ok(()) => self.answer(verb),
@@ -219,7 +201,7 @@ impl Driver {
         }
     }
 
-    fn answer(&mut self, verb: &str) -> Result<Vec<TreeEntry>, Error> {
+    fn answer(&mut self, verb: &str) -> Result<Vec<TreeEntry>> {
         let (elapsed, entries) = read_answer(&mut self.process.answers, verb)?;
         self.elapsed = elapsed;
         Ok(entries)
@@ -228,7 +210,7 @@ impl Driver {
 
 /// A line of the verb and the number of entries, then the entries. Keys are one larger there: the
 /// B-tree takes a key of 0 for an empty place.
-fn encode(verb: &str, entries: &[TreeEntry]) -> Result<Vec<u8>, Error> {
+fn encode(verb: &str, entries: &[TreeEntry]) -> Result<Vec<u8>> {
     let mut command = format!("{verb} {}\n", entries.len()).into_bytes();
     for (key, value) in entries {
         let key = u64::from_be_bytes(*key).checked_add(1).ok_or("it cannot have the last key")?;
@@ -239,10 +221,7 @@ fn encode(verb: &str, entries: &[TreeEntry]) -> Result<Vec<u8>, Error> {
 }
 
 /// The time that a command took, and the entries of its answer.
-fn read_answer(
-    answers: &mut impl BufRead,
-    verb: &str,
-) -> Result<(Duration, Vec<TreeEntry>), Error> {
+fn read_answer(answers: &mut impl BufRead, verb: &str) -> Result<(Duration, Vec<TreeEntry>)> {
     let mut line = String::new();
     if answers.read_line(&mut line)? == 0 {
         return Err(format!("{verb}: the program ended without an answer").into());
@@ -272,13 +251,13 @@ mod tests {
     const ENTRY: TreeEntry = ([0, 0, 0, 0, 0, 0, 1, 0], *b"8 bytes!");
 
     /// A driver that is a line of a shell.
-    fn fake(script: &str) -> Result<Driver, Error> {
+    fn fake(script: &str) -> Result<Driver> {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         Driver::start(command)
     }
 
-    fn message<T>(result: Result<T, Error>) -> String {
+    fn message<T>(result: Result<T>) -> String {
         result.err().map_or_else(String::new, |error| error.to_string())
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::Error;
+use crate::Result;
 
 /// A key, which compares as its bytes do.
 pub type TreeKey = [u8; 8];
@@ -38,10 +38,10 @@ pub struct TreeEngine {
     /// The name in tables and in `--engines`.
     pub name: &'static str,
     /// Opens an empty store.
-    pub open: fn(&TreePlace) -> Result<Box<dyn TreeStore>, Error>,
+    pub open: fn(&TreePlace) -> Result<Box<dyn TreeStore>>,
     /// Inserts entries, a transaction each, leaves the store as the end of a process would, and
     /// opens it again.
-    pub recover: Option<fn(&TreePlace, &[TreeEntry]) -> Result<Recovery, Error>>,
+    pub recover: Option<fn(&TreePlace, &[TreeEntry]) -> Result<Recovery>>,
 }
 
 /// A workload that may have a limit.
@@ -76,22 +76,18 @@ pub struct Recovery {
 /// A store under test. Errors are those of the engine.
 pub trait TreeStore {
     /// Inserts an entry whose key is not there, in a transaction of its own.
-    fn insert(&mut self, entry: &TreeEntry) -> Result<(), Error>;
+    fn insert(&mut self, entry: &TreeEntry) -> Result;
 
     /// Removes a key in a transaction of its own, and returns what it had.
-    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>, Error>;
+    fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>>;
 
     /// Inserts entries, a transaction each.
-    fn insert_each(&mut self, entries: &[TreeEntry]) -> Result<(), Error> {
+    fn insert_each(&mut self, entries: &[TreeEntry]) -> Result {
         entries.iter().try_for_each(|entry| self.insert(entry))
     }
 
     /// Removes entries, a transaction each, and tells the value that each had.
-    fn remove_each(
-        &mut self,
-        entries: &[TreeEntry],
-        removed: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), Error> {
+    fn remove_each(&mut self, entries: &[TreeEntry], removed: &mut dyn FnMut(&[u8])) -> Result {
         for (key, _) in entries {
             if let Some(value) = self.remove(key)? {
                 removed(&value);
@@ -101,20 +97,16 @@ pub trait TreeStore {
     }
 
     /// Inserts entries whose keys are not there, in one transaction.
-    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result<(), Error>;
+    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result;
 
     /// Removes entries in one transaction, and tells the value that each had.
-    fn remove_all(
-        &mut self,
-        entries: &[TreeEntry],
-        removed: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), Error>;
+    fn remove_all(&mut self, entries: &[TreeEntry], removed: &mut dyn FnMut(&[u8])) -> Result;
 
     /// Tells the value of each entry's key, within one read transaction where there are such.
-    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
+    fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result;
 
     /// Tells all entries in ascending order of keys.
-    fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error>;
+    fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result;
 
     /// The store for several writers; none if its commits do not last.
     fn writers(&self) -> Option<&dyn Writers>;
@@ -136,7 +128,7 @@ pub trait TreeStore {
     }
 
     /// Bytes that were ever written to its log, where it knows.
-    fn log_position(&self) -> Result<Option<u64>, Error> {
+    fn log_position(&self) -> Result<Option<u64>> {
         Ok(None)
     }
 }
@@ -144,5 +136,5 @@ pub trait TreeStore {
 /// A store with many writers. Errors are those of the engine.
 pub trait Writers: Sync {
     /// Inserts an entry as [`TreeStore::insert`] does.
-    fn insert(&self, entry: &TreeEntry) -> Result<(), Error>;
+    fn insert(&self, entry: &TreeEntry) -> Result;
 }

@@ -8,22 +8,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::store::{CommitLevel, TreeEngine, TreeEntry, TreePhase, TreePlace, TreeStore, Writers};
-use crate::Error;
-use crate::harness::args::Plan;
-use crate::harness::random::Random;
-use crate::harness::rounds::{Engine, Figure, Job, Outcome, run_threads};
-use crate::harness::sample::{
-    BYTES_OF_ENTRY, LOG_BYTES, LOG_BYTES_A_SECOND, OPERATIONS, Unit, is_ours,
+use crate::Result;
+use crate::harness::{
+    BYTES_OF_ENTRY, Engine, Figure, Folder, Job, LOG_BYTES, LOG_BYTES_A_SECOND, OPERATIONS,
+    Outcome, Plan, Random, Tally, Unit, is_ours, run_threads,
 };
-use crate::harness::system::Folder;
-use crate::harness::tally::Tally;
 
 /// One sync of the disk: the least cost of a durable commit that shares it with none.
 pub(crate) const FLOOR: &str = "floor-fdatasync";
 /// Bytes of a write: a page, which is what the kernel writes.
 const WRITE_BYTES: usize = 4096;
 
-/// The order in which keys come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Order {
     /// All 64 bits drawn at random
@@ -95,7 +90,6 @@ impl Job for TreeJob {
     }
 }
 
-/// The disk by itself.
 pub(crate) struct SyncFloor;
 
 impl Engine<TreeJob> for SyncFloor {
@@ -103,7 +97,7 @@ impl Engine<TreeJob> for SyncFloor {
         FLOOR
     }
 
-    fn run(&mut self, job: &TreeJob) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &TreeJob) -> Result<Outcome> {
         let folder = Folder::new(&job.dir, FLOOR)?;
         let elapsed = syncs(folder.path(), job.syncs)?;
         let figure = Figure::rate(job.syncs, elapsed).of(job.workload_of("sync"));
@@ -112,7 +106,7 @@ impl Engine<TreeJob> for SyncFloor {
 }
 
 /// Syncs of a file whose room is there already, each after a page was written.
-fn syncs(dir: &Path, count: usize) -> Result<Duration, Error> {
+fn syncs(dir: &Path, count: usize) -> Result<Duration> {
     let file = File::create(dir.join("floor"))?;
     let page = [1; WRITE_BYTES];
     for at in 0..count {
@@ -127,7 +121,6 @@ fn syncs(dir: &Path, count: usize) -> Result<Duration, Error> {
     Ok(begin.elapsed())
 }
 
-/// An engine under test.
 pub(crate) struct TreeContender(pub(crate) TreeEngine);
 
 impl Engine<TreeJob> for TreeContender {
@@ -135,7 +128,7 @@ impl Engine<TreeJob> for TreeContender {
         self.0.name
     }
 
-    fn run(&mut self, job: &TreeJob) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &TreeJob) -> Result<Outcome> {
         let mut turn = Turn { job, engine: &self.0, outcome: Outcome::default() };
         if job.has(&["insert-each", "remove-each"]) {
             turn.each()?;
@@ -157,7 +150,6 @@ impl Engine<TreeJob> for TreeContender {
     }
 }
 
-/// A turn under way.
 struct Turn<'j> {
     job: &'j TreeJob,
     engine: &'j TreeEngine,
@@ -166,7 +158,7 @@ struct Turn<'j> {
 
 impl Turn<'_> {
     /// Runs with a transaction each: inserts into an empty tree, and removes until it is empty.
-    fn each(&mut self) -> Result<(), Error> {
+    fn each(&mut self) -> Result {
         let (entries, ops) = (Arc::clone(&self.job.entries), self.job.ops);
         let inserted = &entries.inserted[..ops];
         // The taken ones are those that were inserted, where not all are.
@@ -190,7 +182,7 @@ impl Turn<'_> {
 
     /// Runs with one transaction around all inserts, and one around all removes; reads between
     /// them.
-    fn together(&mut self) -> Result<(), Error> {
+    fn together(&mut self) -> Result {
         let entries = Arc::clone(&self.job.entries);
         let Entries { inserted, taken } = &*entries;
         let (folder, mut store) = self.open(CommitLevel::Buffered)?;
@@ -237,7 +229,7 @@ impl Turn<'_> {
     }
 
     /// Runs durable commits, by so many writers together.
-    fn sync(&mut self, writers: usize) -> Result<(), Error> {
+    fn sync(&mut self, writers: usize) -> Result {
         let entries = Arc::clone(&self.job.entries);
         let (_folder, store) = self.open(CommitLevel::Sync)?;
         let Some(shared) = store.writers() else { return Ok(()) };
@@ -246,13 +238,13 @@ impl Turn<'_> {
         let insert =
             |part: &&[TreeEntry]| part.iter().try_for_each(|entry| Writers::insert(shared, entry));
         let (elapsed, results) = run_threads(&parts, insert);
-        results.into_iter().collect::<Result<Vec<()>, Error>>()?;
+        results.into_iter().collect::<Result<Vec<()>>>()?;
         self.figure("sync", Figure::rate(inserted.len(), elapsed).on(writers));
         check_contents(&*store, inserted)
     }
 
     /// Opens what the end of a process leaves.
-    fn recover(&mut self) -> Result<(), Error> {
+    fn recover(&mut self) -> Result {
         let Some(recover) = self.engine.recover else { return Ok(()) };
         let folder = Folder::new(&self.job.dir, self.engine.name)?;
         let inserted = &self.job.entries.inserted[..self.job.ops];
@@ -269,7 +261,7 @@ impl Turn<'_> {
 
     /// Removes in one transaction from a tree ten times as large: they cost no more each, but for
     /// caches, if their cost is linear.
-    fn tenfold(&mut self) -> Result<(), Error> {
+    fn tenfold(&mut self) -> Result {
         let count = self.job.entries.inserted.len() * 10;
         let Entries { inserted, taken } = Entries::new(self.job.order, count);
         let folder = Folder::new(&self.job.dir, self.engine.name)?;
@@ -286,7 +278,7 @@ impl Turn<'_> {
         TreePlace { dir: folder.path().to_owned(), level, keys }
     }
 
-    fn open(&self, level: CommitLevel) -> Result<(Folder, Box<dyn TreeStore>), Error> {
+    fn open(&self, level: CommitLevel) -> Result<(Folder, Box<dyn TreeStore>)> {
         let folder = Folder::new(&self.job.dir, self.engine.name)?;
         let keys = self.job.entries.inserted.len();
         let store = (self.engine.open)(&self.place(&folder, level, keys))?;
@@ -354,7 +346,7 @@ fn values(entries: &[TreeEntry]) -> Tally {
 }
 
 /// Compares both keys and values, so that a value under another key is seen.
-fn check_contents(store: &dyn TreeStore, entries: &[TreeEntry]) -> Result<(), Error> {
+fn check_contents(store: &dyn TreeStore, entries: &[TreeEntry]) -> Result {
     let pair = |key: &[u8], value: &[u8]| number_of_key(key).rotate_left(7) ^ number(value);
     let mut expected = Tally::default();
     entries.iter().for_each(|(key, value)| expected.add(pair(key, value)));
@@ -363,7 +355,7 @@ fn check_contents(store: &dyn TreeStore, entries: &[TreeEntry]) -> Result<(), Er
     check("held", found, expected)
 }
 
-fn check(what: &str, found: Tally, expected: Tally) -> Result<(), Error> {
+fn check(what: &str, found: Tally, expected: Tally) -> Result {
     match found == expected {
         true => Ok(()),
         false => Err(format!("{what} {found}, not {expected}").into()),

@@ -12,10 +12,8 @@ use std::time::{Duration, Instant};
 
 use memmap2::MmapMut;
 
-use crate::Error;
-use crate::harness::random::Random;
-use crate::harness::rounds::Outcome;
-use crate::harness::tally::Tally;
+use crate::Result;
+use crate::harness::{Outcome, Random, Tally};
 use crate::hash::job::HashJob;
 
 /// Most reads in flight that are measured: the disks that this was written on gave no more with
@@ -46,7 +44,7 @@ pub(crate) struct DiskFile {
 
 impl DiskFile {
     /// Writes a file of about `bytes` bytes into `dir`.
-    pub(crate) fn new(dir: &Path, bytes: u64) -> Result<DiskFile, Error> {
+    pub(crate) fn new(dir: &Path, bytes: u64) -> Result<DiskFile> {
         let path = dir.join("random-reads");
         let explain = |error: std::io::Error| {
             format!("{}: {error}; choose a folder with --dir", path.display())
@@ -69,7 +67,7 @@ impl DiskFile {
     }
 
     /// The number of reads of `depth` threads in about `time`, and the exact time.
-    fn read(&self, depth: usize, time: Duration, seed: u64) -> Result<(usize, Duration), Error> {
+    fn read(&self, depth: usize, time: Duration, seed: u64) -> Result<(usize, Duration)> {
         let barrier = Barrier::new(depth);
         let ends: Vec<Result<ReadSpan, std::io::Error>> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..depth)
@@ -89,7 +87,6 @@ impl DiskFile {
         Ok((ends.iter().map(|end| end.reads).sum(), end - begin))
     }
 
-    /// Reads for `time`, once at least.
     fn read_for(&self, time: Duration, seed: u64) -> Result<ReadSpan, std::io::Error> {
         let mut random = Random::new(seed);
         // A map is aligned as direct reads want it.
@@ -108,14 +105,12 @@ impl DiskFile {
     }
 }
 
-/// The reads of one thread, and their time.
 struct ReadSpan {
     reads: usize,
     begin: Instant,
     end: Instant,
 }
 
-/// The disk as a contender: so many reads in flight.
 pub(crate) struct DiskReads {
     name: String,
     file: Arc<DiskFile>,
@@ -132,7 +127,7 @@ impl DiskReads {
         &self.name
     }
 
-    pub(crate) fn run(&mut self, job: &HashJob) -> Result<Outcome, Error> {
+    pub(crate) fn run(&mut self, job: &HashJob) -> Result<Outcome> {
         let (reads, elapsed) = self.file.read(self.depth, self.time, u64::from(job.tag))?;
         Ok(Outcome::of(reads, elapsed, Tally::default()))
     }

@@ -6,11 +6,15 @@ use std::time::{Duration, Instant};
 use super::store::{
     SpillEngine, SpillKey, SpillPlace, SpillStore, SpillVisit, VALUE_BYTES, checked, key, value,
 };
-use crate::Error;
-use crate::harness::rounds::{Figure, Job, Outcome, run_threads};
-use crate::harness::sample::{MISSES, Percentiles, new_histogram};
-use crate::harness::tally::Tally;
-use crate::hash::job::{self, HashJob, Mix, Op, number_of};
+use crate::Result;
+use crate::harness::{
+    Figure, Job, MISSES, Outcome, Percentiles, Tally, new_histogram, run_threads,
+};
+use crate::hash::job;
+use crate::hash::job::HashJob;
+use crate::hash::job::Mix;
+use crate::hash::job::Op;
+use crate::hash::job::number_of;
 
 /// Operations of which one call is timed, where calls are timed singly.
 const SAMPLED: usize = 16;
@@ -23,7 +27,6 @@ const PROBES: usize = 32;
 const WARMED_TOGETHER: usize = 4096;
 const WARM_CALL: usize = 256;
 
-/// Entries of a call while loading.
 const LOADED_TOGETHER: u32 = 256;
 
 /// One way of calling a store of its own, so that none finds in memory what another has read.
@@ -33,19 +36,12 @@ pub(crate) struct SpillForm {
     place: SpillPlace,
     /// Some but while it is being replaced.
     store: Option<Arc<dyn SpillStore>>,
-    /// Operations of a call.
     call: usize,
-    /// Operations of each thread in a run.
     pace: usize,
 }
 
 impl SpillForm {
-    /// Opens an empty store.
-    pub(crate) fn open(
-        engine: &SpillEngine,
-        place: SpillPlace,
-        call: usize,
-    ) -> Result<SpillForm, Error> {
+    pub(crate) fn open(engine: &SpillEngine, place: SpillPlace, call: usize) -> Result<SpillForm> {
         let name = match call {
             1 => engine.name.to_owned(),
             _ => format!("{}-batch-{call}", engine.name),
@@ -63,13 +59,12 @@ impl SpillForm {
         &self.name
     }
 
-    /// Operations of a call.
     pub(crate) fn call(&self) -> usize {
         self.call
     }
 
     /// Loads all keys on one thread; entries a second.
-    pub(crate) fn load(&self) -> Result<f64, Error> {
+    pub(crate) fn load(&self) -> Result<f64> {
         let keys = self.place.keys;
         let mut entries = vec![([0; 8], [0; VALUE_BYTES]); LOADED_TOGETHER as usize];
         let begin = Instant::now();
@@ -86,7 +81,7 @@ impl SpillForm {
     }
 
     /// Lets the store do what it puts off, or begins it anew if it has grown too long.
-    pub(crate) fn settle(&mut self) -> Result<(), Error> {
+    pub(crate) fn settle(&mut self) -> Result {
         if self.store().is_long() {
             self.store = None;
             std::fs::remove_dir_all(&self.place.dir)?;
@@ -99,7 +94,7 @@ impl SpillForm {
 
     /// Does operations of a job for about `time`, in batches, so that memory holds what it would
     /// hold after a while.
-    pub(crate) fn warm(&self, job: &HashJob, time: Duration) -> Result<(), Error> {
+    pub(crate) fn warm(&self, job: &HashJob, time: Duration) -> Result {
         let begin = Instant::now();
         let (_, results) = run_threads(&job.plans, |plan| {
             let _visit = SpillVisit::begin(self.store());
@@ -115,7 +110,7 @@ impl SpillForm {
     }
 
     /// Finds out how many operations of such a job take about `time`.
-    pub(crate) fn find_pace(&mut self, job: &HashJob, time: Duration) -> Result<(), Error> {
+    pub(crate) fn find_pace(&mut self, job: &HashJob, time: Duration) -> Result {
         let planned = job.plans.iter().map(Vec::len).max().unwrap_or(0);
         self.pace = (4 * self.call).max(256);
         loop {
@@ -134,14 +129,14 @@ impl SpillForm {
         }
     }
 
-    fn work(&self, mix: Mix, low: u32, plan: &[Op]) -> Result<Tally, Error> {
+    fn work(&self, mix: Mix, low: u32, plan: &[Op]) -> Result<Tally> {
         match self.call {
             1 => self.singly(mix, low, plan),
             call => self.batched(call, mix, low, plan),
         }
     }
 
-    fn singly(&self, mix: Mix, low: u32, plan: &[Op]) -> Result<Tally, Error> {
+    fn singly(&self, mix: Mix, low: u32, plan: &[Op]) -> Result<Tally> {
         let mut tally = Tally::default();
         for op in plan {
             let number = op.number();
@@ -157,7 +152,7 @@ impl SpillForm {
     }
 
     /// Reads are gathered in one batch and updates in another.
-    fn batched(&self, call: usize, mix: Mix, low: u32, plan: &[Op]) -> Result<Tally, Error> {
+    fn batched(&self, call: usize, mix: Mix, low: u32, plan: &[Op]) -> Result<Tally> {
         let mut tally = Tally::default();
         let mut keys: Vec<SpillKey> = Vec::with_capacity(call);
         if mix == Mix::ReadModifyWrite {
@@ -170,7 +165,7 @@ impl SpillForm {
         }
         let mut numbers: Vec<u32> = Vec::with_capacity(call);
         let mut updates = Vec::with_capacity(call);
-        let mut read = |keys: &mut Vec<SpillKey>, numbers: &mut Vec<u32>| -> Result<(), Error> {
+        let mut read = |keys: &mut Vec<SpillKey>, numbers: &mut Vec<u32>| -> Result {
             self.store().get_many(keys, &mut |i, value| note(&mut tally, numbers[i], value))?;
             keys.clear();
             numbers.clear();
@@ -197,19 +192,18 @@ impl SpillForm {
         Ok(tally)
     }
 
-    fn first_word(&self, number: u32) -> Result<Option<u64>, Error> {
+    fn first_word(&self, number: u32) -> Result<Option<u64>> {
         let mut found = None;
         self.store().get(&key(number), &mut |value| found = checked(number, value))?;
         Ok(found)
     }
 
-    fn probed(&self, job: &HashJob) -> Result<Vec<Option<u64>>, Error> {
+    fn probed(&self, job: &HashJob) -> Result<Vec<Option<u64>>> {
         let _visit = SpillVisit::begin(self.store());
         probes(job).map(|&(number, _)| self.first_word(number)).collect()
     }
 
-    /// Compares probes with what the job must have left there.
-    fn check_after(&self, job: &HashJob, before: &[Option<u64>]) -> Result<(), Error> {
+    fn check_after(&self, job: &HashJob, before: &[Option<u64>]) -> Result {
         for ((&(number, writes), before), after) in probes(job).zip(before).zip(self.probed(job)?) {
             let expected = match job.mix {
                 Mix::Reads(_) => Some(job::value(number, job.tag)),
@@ -226,7 +220,7 @@ impl SpillForm {
     }
 
     /// Runs as much of a job as the pace allows, and checks it.
-    pub(crate) fn run(&mut self, job: &HashJob) -> Result<Outcome, Error> {
+    pub(crate) fn run(&mut self, job: &HashJob) -> Result<Outcome> {
         let job = job.first(self.pace);
         let before = self.probed(&job)?;
         let fetched = self.store().fetched();
@@ -251,8 +245,7 @@ impl SpillForm {
         Ok(outcome)
     }
 
-    /// Times single calls.
-    pub(crate) fn latencies(&mut self, job: &HashJob) -> Result<Percentiles, Error> {
+    pub(crate) fn latencies(&mut self, job: &HashJob) -> Result<Percentiles> {
         let job = job.first(self.pace);
         let (_, histograms) = run_threads(&job.plans, |plan| {
             let _visit = SpillVisit::begin(self.store());
@@ -266,7 +259,7 @@ impl SpillForm {
             }
             Ok(histogram)
         });
-        Percentiles::of_all(histograms.into_iter().collect::<Result<_, Error>>()?)
+        Percentiles::of_all(histograms.into_iter().collect::<Result<_>>()?)
     }
 }
 

@@ -7,7 +7,7 @@ use sapwood_hashlog::{ColdReads, HashLog, Options};
 
 use super::STAY;
 use super::store::{SpillEngine, SpillKey, SpillPlace, SpillStore, SpillValue, VALUE_BYTES};
-use crate::Error;
+use crate::Result;
 use crate::hash::engines::SAPWOOD;
 
 /// The log is long once its files are so many times what the entries take. Compacting it would do
@@ -30,7 +30,7 @@ struct SpillingLog {
     entries_bytes: u64,
 }
 
-fn open(place: &SpillPlace, cold_reads: ColdReads) -> Result<Arc<dyn SpillStore>, Error> {
+fn open(place: &SpillPlace, cold_reads: ColdReads) -> Result<Arc<dyn SpillStore>> {
     let mut options = Options::default();
     options.memory_budget = Some(place.budget_bytes);
     options.expected_entries = u64::from(place.keys);
@@ -54,25 +54,25 @@ fn increment(value: &mut [u8]) {
 }
 
 impl SpillStore for SpillingLog {
-    fn get(&self, key: &SpillKey, read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn get(&self, key: &SpillKey, read: &mut dyn FnMut(&[u8])) -> Result {
         self.log.get_with(key, read)?;
         Ok(())
     }
 
-    fn put(&self, key: &SpillKey, value: &SpillValue) -> Result<(), Error> {
+    fn put(&self, key: &SpillKey, value: &SpillValue) -> Result {
         Ok(self.log.put(key, value)?)
     }
 
-    fn increment(&self, key: &SpillKey) -> Result<(), Error> {
+    fn increment(&self, key: &SpillKey) -> Result {
         self.log.update(key, |value| increment(value))?;
         Ok(())
     }
 
-    fn put_many(&self, entries: &[(SpillKey, SpillValue)]) -> Result<(), Error> {
+    fn put_many(&self, entries: &[(SpillKey, SpillValue)]) -> Result {
         Ok(self.log.put_many(entries)?)
     }
 
-    fn get_many(&self, keys: &[SpillKey], read: &mut dyn FnMut(usize, &[u8])) -> Result<(), Error> {
+    fn get_many(&self, keys: &[SpillKey], read: &mut dyn FnMut(usize, &[u8])) -> Result {
         let each = |i, value: Option<&[u8]>| {
             if let Some(value) = value {
                 read(i, value);
@@ -81,7 +81,7 @@ impl SpillStore for SpillingLog {
         Ok(self.log.get_many(keys, each)?)
     }
 
-    fn increment_many(&self, keys: &[SpillKey]) -> Result<(), Error> {
+    fn increment_many(&self, keys: &[SpillKey]) -> Result {
         self.log.update_many(keys, |_, value| increment(value))?;
         Ok(())
     }

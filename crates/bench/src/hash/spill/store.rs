@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::Error;
+use crate::Result;
 use crate::hash::job;
 
 /// Bytes of a value.
@@ -33,7 +33,7 @@ pub struct SpillEngine {
     /// Numbers of keys a call for which its batches are worth rows of their own.
     pub batches: &'static [usize],
     /// Opens an empty store.
-    pub open: fn(&SpillPlace) -> Result<Arc<dyn SpillStore>, Error>,
+    pub open: fn(&SpillPlace) -> Result<Arc<dyn SpillStore>>,
 }
 
 /// A store under test. What an operation did is visible when it returns; nothing is synced. Errors
@@ -46,27 +46,27 @@ pub trait SpillStore: Send + Sync {
     fn leave(&self) {}
 
     /// Calls `read` with the key's value, if it is there.
-    fn get(&self, key: &SpillKey, read: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
+    fn get(&self, key: &SpillKey, read: &mut dyn FnMut(&[u8])) -> Result;
 
     /// Inserts or replaces, without asking for what was there.
-    fn put(&self, key: &SpillKey, value: &SpillValue) -> Result<(), Error>;
+    fn put(&self, key: &SpillKey, value: &SpillValue) -> Result;
 
     /// Adds one to the first 8 bytes of the key's value, atomically.
-    fn increment(&self, key: &SpillKey) -> Result<(), Error>;
+    fn increment(&self, key: &SpillKey) -> Result;
 
     /// Puts entries together; also what the load calls.
-    fn put_many(&self, entries: &[(SpillKey, SpillValue)]) -> Result<(), Error> {
+    fn put_many(&self, entries: &[(SpillKey, SpillValue)]) -> Result {
         entries.iter().try_for_each(|(key, value)| self.put(key, value))
     }
 
     /// Calls `read(i, value)` once for each key that is there.
-    fn get_many(&self, keys: &[SpillKey], read: &mut dyn FnMut(usize, &[u8])) -> Result<(), Error> {
+    fn get_many(&self, keys: &[SpillKey], read: &mut dyn FnMut(usize, &[u8])) -> Result {
         let get = |(i, key)| self.get(key, &mut |value| read(i, value));
         keys.iter().enumerate().try_for_each(get)
     }
 
     /// Increments each key as `increment` does.
-    fn increment_many(&self, keys: &[SpillKey]) -> Result<(), Error> {
+    fn increment_many(&self, keys: &[SpillKey]) -> Result {
         keys.iter().try_for_each(|key| self.increment(key))
     }
 
@@ -87,7 +87,7 @@ pub trait SpillStore: Send + Sync {
     }
 
     /// Does, between workloads and untimed, what it would otherwise put off for long.
-    fn settle(&self) -> Result<(), Error> {
+    fn settle(&self) -> Result {
         Ok(())
     }
 }
