@@ -21,10 +21,7 @@ use std::time::Duration;
 use sapwood::aggregate::Executor;
 use serde_json::json;
 
-use crate::Result;
-use crate::harness::{
-    Against, Bench, Engine, Flags, Plan, Ratio, Report, Sample, Target, Targets, is_ours, rounds,
-};
+use crate::harness::*;
 use disaggregate::{Disaggregation, Spread, SpreadFloor, SpreadTotal};
 use engines::{Answers, LoadedTable, TableKind, WAYS, Way};
 use floor::{AggregateFloor, COLUMN, LOOK_UPS, RECORDS, RecordMemory};
@@ -199,12 +196,11 @@ fn check_memory(plan: &Plan, count: usize) -> Result {
         + lists;
     let bytes = each * count as u64;
     if bytes > BYTES_MAX {
-        return Err(format!(
+        bail!(
             "{count} objects would take about {} MB: choose fewer with --objects, or fewer \
              tables with --engines",
             bytes / 1_000_000
-        )
-        .into());
+        );
     }
     Ok(())
 }

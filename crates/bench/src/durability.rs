@@ -24,8 +24,7 @@ use std::time::Duration;
 pub use data::{Data, Level};
 pub use store::{DurableEngine, DurablePlace, DurableStore};
 
-use crate::Result;
-use crate::harness::{Against, Bench, Flags, NANOSECONDS, Plan, SECONDS, Target, Targets, or};
+use crate::harness::*;
 use ours::{HASH, ORDERED};
 
 pub(crate) const BENCH: Bench = Bench {
@@ -141,13 +140,13 @@ impl Sizes {
         let plan = args.flags.plan(&BENCH, &outside)?;
         let seconds = args.seconds.unwrap_or(plan.mode.pick(0.01, 0.6, 0.6));
         if seconds.is_nan() || seconds <= 0.0 {
-            return Err("--seconds is above 0".into());
+            bail!("--seconds is above 0");
         }
         let checkpointed = plan.mode.pick(2_000, 200_000, 1_000_000);
         let recovered = plan.mode.pick(10_000, 1_000_000, 10_000_000);
         Ok(Sizes {
             plan,
-            levels: or(&args.levels, &Level::ALL),
+            levels: or(&args.levels, Level::value_variants()),
             checkpointed: args.checkpointed.unwrap_or(checkpointed),
             recovered: args.recovered.unwrap_or(recovered),
             time: Duration::from_secs_f64(seconds),
@@ -190,7 +189,7 @@ pub fn run_with(args: &DurabilityArgs, engines: &[DurableEngine], out: &mut dyn 
     let has =
         |part, name| (args.part.is_empty() || args.part.contains(&part)) && sizes.plan.runs(name);
     if has(DurabilityPart::Levels, "levels") {
-        for data in or(&args.data, &Data::ALL) {
+        for data in or(&args.data, Data::value_variants()) {
             sheet.print(&levels::measure(&sizes, engines, data)?, &[&LEVELS])?;
         }
     }
@@ -201,7 +200,7 @@ pub fn run_with(args: &DurabilityArgs, engines: &[DurableEngine], out: &mut dyn 
         sheet.print(&recovery::measure(&sizes)?, &[&RECOVERY])?;
     }
     if has(DurabilityPart::LogBytes, "log-bytes") {
-        for data in Data::ALL {
+        for &data in Data::value_variants() {
             sheet.print(&checkpoints::log_bytes(&sizes, data)?, &[])?;
         }
     }

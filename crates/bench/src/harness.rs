@@ -1,4 +1,5 @@
-//! The harness of all benches: workload times engine gives a sample, samples make a report.
+//! The harness of all benches: workload times engine gives a sample, samples make a report. Benches
+//! take all of its names.
 //!
 //! | module | holds |
 //! |---|---|
@@ -10,14 +11,12 @@
 //! | `plot` | figures, drawn |
 //! | `consume`, `tally`, `random` | bytes that are read; their sum; streams of numbers |
 //! | `system` | memory, folders and the name of the machine |
-//! | `process`, `python`, `jvm` | programs of `bench-vs` |
+//! | `process` | programs of `bench-vs` |
 
 mod args;
 mod consume;
-pub(crate) mod jvm;
 pub mod plot;
-pub(crate) mod process;
-pub(crate) mod python;
+mod process;
 mod random;
 mod report;
 mod rounds;
@@ -26,10 +25,12 @@ mod system;
 mod tally;
 mod target;
 
+pub(crate) use clap::ValueEnum;
+
+pub(crate) use crate::{Error, Result};
 pub(crate) use args::*;
 pub(crate) use consume::consume;
-pub(crate) use plot::PlotFile;
-pub(crate) use process::{Process, number};
+pub(crate) use process::*;
 pub(crate) use random::*;
 pub(crate) use report::*;
 pub(crate) use rounds::*;

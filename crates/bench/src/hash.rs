@@ -15,11 +15,7 @@ mod store;
 
 use std::io::Write;
 
-use crate::Result;
-use crate::harness::{
-    Against, BYTES_OF_ENTRY, Bench, Bound, Figure, Flags, Mode, OPERATIONS, Plan, Report, Target,
-    Targets, fields, is_ours, latencies, rounds, touch,
-};
+use crate::harness::*;
 use engines::{MOKA_KEYS_MAX, SAPWOOD, SAPWOOD_16, SAPWOOD_32};
 use job::{Draw, HashJob, KEYS_MAX, Mix};
 use peer::HashPeer;

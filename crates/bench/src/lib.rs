@@ -22,6 +22,11 @@
 // Both may be closed while a bench runs: `report::tell` and the given output are the ways out.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+/// Returns an error with a message.
+macro_rules! bail {
+    ($($message:tt)*) => { return Err(format!($($message)*).into()) };
+}
+
 pub mod aggregate;
 pub mod durability;
 pub mod hash;

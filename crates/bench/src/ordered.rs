@@ -17,16 +17,11 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use serde_json::json;
 
 pub use space::KeyShape;
 
-use crate::Result;
-use crate::harness::{
-    Against, Bench, Engine, Figure, Flags, Mode, OPERATIONS, Plan, Report, SETTLING_SCANS, Target,
-    Targets, Unit, fields, latencies, or, rounds, touch,
-};
+use crate::harness::*;
 use engines::{BTREE, ENGINES, SAPWOOD, SKIP_LIST};
 use floor::FLOOR;
 use job::{Kind, OrderedJob, OrderedWorkload, ScanForm};
@@ -457,12 +452,11 @@ impl<'a> OrderedCourse<'a> {
         for engine in &mut self.engines {
             let found = engine.everything()?;
             if let Some(found) = found.filter(|found| *found != expected) {
-                return Err(format!(
+                bail!(
                     "{} holds {found}, not {expected}: a bug in it or in its adapter; leave it \
                      out with --engines",
                     engine.name()
-                )
-                .into());
+                );
             }
         }
         Ok(())

@@ -21,11 +21,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::Result;
-use crate::harness::{
-    Against, BYTES_OF_FACT, Bench, Figure, Flags, Mode, Plan, Report, Target, Targets, or, rounds,
-    tell,
-};
+use crate::harness::*;
 use druid::{DRUID, Druid};
 use engines::{FactPlace, HASH_MAP, LocalEngine, Phase, RollupContender, RollupJob, SetLoad};
 use frames::{DATAFUSION, DUCKDB};
@@ -143,12 +139,13 @@ pub struct RollupArgs {
 
 impl RollupArgs {
     fn sources(&self) -> Result<Vec<RowSource>> {
-        let mut sources = or(&self.sets, &RowSource::ALL);
+        let mut sources = or(&self.sets, RowSource::value_variants());
         if self.wikiticker.is_none() && sources.contains(&RowSource::Wikiticker) {
             if self.sets.contains(&RowSource::Wikiticker) {
-                return Err("the edits are not part of this repository: say with --wikiticker \
+                bail!(
+                    "the edits are not part of this repository: say with --wikiticker \
                             FILE where they are"
-                    .into());
+                );
             }
             tell("left out: wikiticker; say with --wikiticker FILE where the edits are");
             sources.retain(|source| *source != RowSource::Wikiticker);
@@ -208,7 +205,7 @@ pub fn run_to(args: &RollupArgs, out: &mut dyn Write) -> Result {
         let dimensions = source.shape().dimensions.len();
         let data = format!("{}: {dimensions} texts, 5 metrics", source.name());
         let mut report = Report::new("rollup", stream.count, data, &[OURS]);
-        for set in source.sets(&or(&args.granularity, &Granule::ALL)) {
+        for set in source.sets(&or(&args.granularity, Granule::value_variants())) {
             let files = Phase::QUESTIONS.iter().any(|phase| plan.runs(phase.name()));
             let (batch, folder) = (args.batch as usize, plan.dir.clone());
             let expected = stream.expected(set);

@@ -20,11 +20,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::Result;
-use crate::harness::{
-    Against, BYTES_OF_CONNECTION, BYTES_OF_ENTRY, Bench, Flags, NANOSECONDS, Report, Target,
-    Targets, process, rounds,
-};
+use crate::harness::*;
 use engines::Loaded;
 use job::{NAMES, ServerJob, ServerWorkload};
 use processes::{FLOOR, MEMCACHED, REDIS, SAPWOOD, URING_FLOOR};
@@ -134,7 +130,7 @@ pub fn run_to(args: &ServerArgs, out: &mut dyn Write) -> Result {
     let plan = args.flags.plan(&BENCH, &[])?;
     let seconds = args.seconds.unwrap_or(plan.mode.pick(0.01, 0.6, 0.6));
     if seconds.is_nan() || seconds <= 0.0 {
-        return Err("--seconds is above 0".into());
+        bail!("--seconds is above 0");
     }
     let mut sheet = args.flags.open(out)?;
     let objects = plan.size() as u32;
@@ -142,7 +138,7 @@ pub fn run_to(args: &ServerArgs, out: &mut dyn Write) -> Result {
     report.title = " that sums are taken of; over loopback; latencies are of a pipeline, and \
                     redis-benchmark tells no 99.9th percentile but the greatest"
         .to_owned();
-    let program = args.program.clone().or_else(process::sapwood);
+    let program = args.program.clone().or_else(sapwood_program);
     let start = || processes::start(&plan, program.as_deref());
     if !args.no_memory {
         let connections = plan.mode.pick(100, 1_000, 10_000);

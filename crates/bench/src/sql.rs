@@ -14,11 +14,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::Result;
-use crate::harness::{
-    Against, BYTES, Bench, Flags, Folder, Job, Mode, OPERATIONS, Plan, QUESTIONS, ROWS, Report,
-    Target, Targets, Unit, or, process, python, rounds,
-};
+use crate::harness::*;
 use library::{Library, OpenDb, PythonLibrary};
 use rows::{CsvRows, CsvSource};
 use systems::{Answer, Program, System};
@@ -167,7 +163,7 @@ pub fn run_to(args: &SqlArgs, out: &mut dyn Write) -> Result {
     let plan = args.flags.plan(&BENCH, &[])?;
     args.flags.check_flag(&PEERS, args.peers, "is not part of this program", FLAG)?;
     let mut sheet = args.flags.open(out)?;
-    for source in or(&args.sets, &CsvSource::ALL) {
+    for source in or(&args.sets, CsvSource::value_variants()) {
         let is_smoke = plan.mode == Mode::Smoke;
         let (counts, targets) = match source {
             CsvSource::Flights if is_smoke => (vec![5_000], &TARGETS_OF_FLIGHTS),
@@ -189,20 +185,21 @@ pub fn run_to(args: &SqlArgs, out: &mut dyn Write) -> Result {
 }
 
 fn systems(args: &SqlArgs, plan: &Plan) -> Result<Vec<System>> {
-    let program = args.program.clone().or_else(process::sapwood).ok_or(NO_PROGRAM)?;
-    let sapwood = |engine| Some(Program::Sapwood(program.clone(), engine));
+    let program = args.program.clone().or_else(sapwood_program).ok_or(NO_PROGRAM)?;
+    let ours = |engine| Some(Program::Sapwood(program.clone(), engine));
     let in_process = || -> Option<Box<dyn Library>> { Some(Box::<OpenDb>::default()) };
     let mut systems = vec![
-        System::new(SAPWOOD, sapwood(None), None),
-        System::new(ORDERED, sapwood(Some("ordered")), in_process()),
-        System::new(HASH, sapwood(Some("hash")), in_process()),
+        System::new(SAPWOOD, ours(None), None),
+        System::new(ORDERED, ours(Some("ordered")), in_process()),
+        System::new(HASH, ours(Some("hash")), in_process()),
     ];
     if args.peers {
-        let process = Rc::new(RefCell::new(python::start("sql", FLAG)?));
+        let python = Foreign::python("sql", FLAG);
+        let process = Rc::new(RefCell::new(python.start_python()?));
         let peer = |name| -> Option<Box<dyn Library>> {
             Some(Box::new(PythonLibrary::new(name, &process)))
         };
-        let duckdb = Program::Duckdb(python::program("sql", "duckdb_cli", "duckdb")?);
+        let duckdb = Program::Duckdb(python.packaged("duckdb_cli", "duckdb")?);
         systems.push(System::new(DUCKDB, Some(duckdb), peer(DUCKDB)));
         systems.push(System::new(SQLITE, Some(Program::Sqlite), peer(SQLITE)));
         systems.push(System::new(POLARS, None, peer(POLARS)));

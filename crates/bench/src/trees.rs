@@ -22,11 +22,7 @@ pub use store::{
     TreeValue, Writers,
 };
 
-use crate::Result;
-use crate::harness::{
-    Against, BYTES_OF_ENTRY, Bench, Bound, Engine, Flags, LOG_BYTES_A_SECOND, Report, Target,
-    Targets, or, rounds,
-};
+use crate::harness::*;
 use turn::{FLOOR, Order, SyncFloor, TreeContender, TreeJob};
 
 const TARGET_KEYS: usize = 1_000_000;
@@ -190,11 +186,11 @@ pub fn run_with(args: &TreesArgs, engines: &[TreeEngine], out: &mut dyn Write) -
     );
     let mut engines = engines.to_vec();
     if args.pmdk && of_pmdk.iter().any(|name| plan.takes(name)) {
-        let absent = pmdk::join(&mut engines, pmdk::build("make", &pmdk::folder()));
+        let absent = pmdk::join(&mut engines, &pmdk::foreign(), "make");
         report.left_out.extend(absent);
     }
     let syncs = args.syncs.map_or(plan.mode.pick(32, 4_000, 4_000), |syncs| syncs as usize);
-    for order in or(&args.order, &[Order::Random, Order::Sequential]) {
+    for order in or(&args.order, Order::value_variants()) {
         let mut contenders: Vec<Box<dyn Engine<TreeJob>>> = Vec::new();
         if plan.takes(FLOOR) && plan.runs("sync") {
             contenders.push(Box::new(SyncFloor));

@@ -18,8 +18,7 @@ use super::floor::{LIVE, RECORDS, RecordMemory, in_batches};
 use super::job::{FIELD, Fraction, LAYOUT, Pick, Picked, repeated};
 use super::objects::Placed;
 use super::{LOG, LOOK_UP, ORDERED_LOOK_UP, ORDERED_RANGE, WALK};
-use crate::Result;
-use crate::harness::{Engine, Job, OBJECTS, Outcome, Tally, Unit, run_threads};
+use crate::harness::*;
 
 /// The part of every object; the first half, by key, gets one more.
 const PART: i64 = 3;
@@ -123,12 +122,11 @@ impl Spread {
         let (restored, before) = self.store.disaggregate(&total.back, execution)?;
         let count = total.picked.len() as u64;
         if (found, sum) != (changed, after) || (restored, before) != (count, total.picked.sum()) {
-            return Err(format!(
+            bail!(
                 "{changed} objects that sum to {after} were reported, and {found} that sum to \
                  {sum} are there; after taking it back {restored} that sum to {before}, not {}",
                 total.picked.sum()
-            )
-            .into());
+            );
         }
         Ok((elapsed, Tally { entries: changed, sum: after as u64 }))
     }
@@ -170,7 +168,7 @@ impl LoadedTable {
         }
         match settled.report.sum_after {
             Some(Value::Int(sum)) => Ok((settled.report.changed, sum)),
-            other => Err(format!("integers sum to {other:?}, not to an integer").into()),
+            other => bail!("integers sum to {other:?}, not to an integer"),
         }
     }
 }

@@ -8,8 +8,7 @@ use sapwood::{Db, HashTableOptions, OrderedTableOptions, RecordLayout, Table};
 use super::job::{Pick, SUM, Sums};
 use super::objects::{Objects, amount, key};
 use super::{LOG, LOOK_UP, ORDERED_LOOK_UP, ORDERED_PLANNER, ORDERED_RANGE, PLANNER, WALK};
-use crate::Result;
-use crate::harness::{Engine, Outcome, Tally, fields};
+use crate::harness::*;
 
 const LOADED_TOGETHER: usize = 256;
 
@@ -85,7 +84,7 @@ impl LoadedTable {
         let answer = run.answer()?;
         match answer.value(0, SUM)? {
             sapwood::aggregate::Value::Int(sum) => Ok((answer.tally.matched, *sum, executor)),
-            other => Err(format!("{SUM} of integers is {other}, not an integer").into()),
+            other => bail!("{SUM} of integers is {other}, not an integer"),
         }
     }
 

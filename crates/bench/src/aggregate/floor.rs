@@ -15,8 +15,7 @@ use zerocopy::FromBytes;
 
 use super::job::{Pick, Sums};
 use super::objects::{Objects, Placed, amount, key};
-use crate::Result;
-use crate::harness::{Engine, Outcome, Random, Tally, map_huge, run_threads};
+use crate::harness::*;
 
 /// A control word, a key, an integer.
 type Record = [u64; 3];
@@ -187,7 +186,6 @@ pub(super) fn in_batches(
 mod tests {
     use super::super::job::Picked;
     use super::*;
-    use crate::harness::Job;
 
     #[test]
     fn every_form_finds_what_is_selected() {

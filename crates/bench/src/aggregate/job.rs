@@ -6,8 +6,7 @@ use std::sync::Arc;
 use sapwood::aggregate::{Aggregate, Compiled, Query, Selection};
 
 use super::objects::{Objects, Placed, amount, key};
-use crate::Result;
-use crate::harness::{Job, OBJECTS, Tally, Unit};
+use crate::harness::*;
 
 pub(crate) const FIELD: &str = "amount";
 pub(crate) const SUM: &str = "sum(amount)";

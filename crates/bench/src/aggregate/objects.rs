@@ -4,7 +4,7 @@
 //! range of keys is a range of numbers. Tables are loaded in a random order, so that neither a
 //! range nor a list of keys lies together in a log.
 
-use crate::harness::Random;
+use crate::harness::*;
 
 pub(crate) const BYTES_EXPECTED: u64 = 4 + 8;
 

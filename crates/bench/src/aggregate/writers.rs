@@ -18,8 +18,7 @@ use super::engines::{LoadedTable, TableKind, Way, execution_by, way};
 use super::job::{Fraction, Pick, Picked};
 use super::objects::key;
 use super::{LOG, LOOK_UP, ORDERED_RANGE, WALK};
-use crate::Result;
-use crate::harness::{Figure, OBJECTS, OPERATIONS, Random, Report};
+use crate::harness::*;
 
 /// The time that sums are repeated beside a writer; less for a bench that must finish in seconds.
 pub(crate) const WINDOW: Duration = Duration::from_millis(200);
@@ -167,7 +166,6 @@ mod tests {
     use super::super::job::{LAYOUT, SUM};
     use super::super::objects::{Objects, amount};
     use super::*;
-    use crate::Error;
 
     #[test]
     fn sums_that_cannot_be_are_refused() {

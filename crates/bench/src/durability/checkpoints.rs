@@ -10,11 +10,7 @@ use super::ours::{DurableKind, Ours};
 use super::store::DurableStore;
 use super::writers::{Timing, WriterJob, check, load, write_while};
 use super::{BESIDE, Sizes, WITHOUT};
-use crate::Result;
-use crate::harness::{
-    Engine, Figure, Folder, Job, LOG_BYTES, OPERATIONS, Outcome, Report, SECONDS, Unit,
-    available_bytes, fields, rounds,
-};
+use crate::harness::*;
 
 const WRITERS: [usize; 2] = [1, 2];
 const DATA: Data = Data::Large;

@@ -1,6 +1,6 @@
 //! Levels of durability; keys and values.
 
-use crate::harness::{STEP, scrambled};
+use crate::harness::*;
 
 /// The failure that a change outlives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -15,19 +15,6 @@ pub enum Level {
     Sync,
 }
 
-impl Level {
-    pub(crate) const ALL: [Level; 4] = [Level::Memory, Level::Buffered, Level::Async, Level::Sync];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Level::Memory => "memory",
-            Level::Buffered => "buffered",
-            Level::Async => "async",
-            Level::Sync => "sync",
-        }
-    }
-}
-
 /// Keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Data {
@@ -38,8 +25,6 @@ pub enum Data {
 }
 
 impl Data {
-    pub(crate) const ALL: [Data; 2] = [Data::Small, Data::Large];
-
     /// The name in tables.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -127,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_value_is_that_of_its_key_alone_and_whole() {
-        for data in Data::ALL {
+        for &data in Data::value_variants() {
             let [one, other] = [3, 4].map(|number| StampedEntry::of(data, number, 0));
             assert_ne!(one.key, other.key);
             assert!(one.may_have(&StampedEntry::of(data, 3, 77).value), "of another draw");

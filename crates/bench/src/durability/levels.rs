@@ -14,11 +14,7 @@ use super::redis::{self, Redis, RedisFiles};
 use super::store::{DurableEngine, DurablePlace, DurableStore};
 use super::writers::{Timing, WriterJob, check, load, write_while};
 use super::{Sizes, ours};
-use crate::Result;
-use crate::harness::{
-    BYTES_A_SECOND, Engine, Figure, Folder, Job, LOG_BYTES_A_SECOND, OPERATIONS, Outcome, Ratio,
-    Report, Sample, Unit, is_ours, rounds,
-};
+use crate::harness::*;
 
 pub(crate) const FLOOR: &str = "floor-disk";
 
@@ -224,7 +220,7 @@ fn open_all(
                     contenders.push(Box::new(Here { name, level, store, _folder: folder }));
                 }
                 Ok(None) => report.leave_out(format!("{name} has no level {}", level.name())),
-                Err(error) if is_ours(name) => return Err(format!("{name}: {error}").into()),
+                Err(error) if is_ours(name) => bail!("{name}: {error}"),
                 Err(error) => report.leave_out(format!("{name}: {error}")),
             }
         }

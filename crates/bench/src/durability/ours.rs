@@ -9,7 +9,7 @@ use sapwood::{
 
 use super::data::{Data, Level};
 use super::store::{DurableEngine, DurablePlace, DurableStore};
-use crate::Result;
+use crate::harness::*;
 
 pub(crate) const ORDERED: &str = "sapwood-ordered";
 pub(crate) const HASH: &str = "sapwood-hash";

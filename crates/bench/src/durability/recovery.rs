@@ -12,28 +12,16 @@ use super::data::{Data, Level, StampedEntry};
 use super::ours::{DurableKind, Ours};
 use super::redis::{self, Redis, RedisFiles};
 use super::writers::load;
-use crate::Result;
-use crate::harness::{
-    Engine, Figure, Folder, Job, Outcome, Report, SECONDS, Tally, Unit, consume, fields, rounds,
-};
+use crate::harness::*;
 
 const DATA: Data = Data::Small;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum RecoverySource {
     /// It was closed, and the checkpoint has everything.
     Checkpoint,
     /// It ended, and the log has everything.
     Log,
-}
-
-impl RecoverySource {
-    fn name(self) -> &'static str {
-        match self {
-            RecoverySource::Checkpoint => "checkpoint",
-            RecoverySource::Log => "log",
-        }
-    }
 }
 
 struct Opening;
@@ -89,7 +77,7 @@ pub(crate) fn measure(sizes: &Sizes) -> Result<Report> {
     report.title = ": opened, from the page cache".to_owned();
     let mut stored = Vec::new();
     for kind in DurableKind::ALL.into_iter().filter(|kind| sizes.plan.takes(kind.name())) {
-        for from in [RecoverySource::Checkpoint, RecoverySource::Log] {
+        for &from in RecoverySource::value_variants() {
             report.progress.set_message(format!("{}: made to be opened", kind.name()));
             stored.push(make_ours(sizes, kind, from)?);
         }
@@ -172,14 +160,14 @@ impl Stored {
                 })?;
                 match found == expected {
                     true => Ok(elapsed.as_secs_f64()),
-                    false => Err(format!("recovered {found}, not {expected}").into()),
+                    false => bail!("recovered {found}, not {expected}"),
                 }
             }
             By::Redis(files) => {
                 let (redis, elapsed) = Redis::start(&self.folder, files)?;
                 match redis.len()? {
                     found if found == u64::from(entries) => Ok(elapsed.as_secs_f64()),
-                    found => Err(format!("recovered {found} of {entries} entries").into()),
+                    found => bail!("recovered {found} of {entries} entries"),
                 }
             }
         }

@@ -4,7 +4,7 @@ use ::redb::{Builder, Database, Durability, ReadableDatabase, TableDefinition};
 
 use super::data::Level;
 use super::store::{DurableEngine, DurablePlace, DurableStore};
-use crate::Result;
+use crate::harness::*;
 
 pub(crate) const ENGINE: DurableEngine = DurableEngine { name: "redb", open: open_redb };
 

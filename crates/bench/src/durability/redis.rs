@@ -4,8 +4,7 @@ use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
 use super::data::{Data, Level};
-use crate::Result;
-use crate::harness::{Folder, Random};
+use crate::harness::*;
 use crate::server::job::Verb;
 use crate::server::load_generator::Done;
 use crate::server::load_generator::RequestLoad;
@@ -101,7 +100,7 @@ impl Redis {
             set(random.below(keys), &mut key, &mut value);
             let reply = wire.ask(&[b"GET", &key])?;
             if self.server.protocol().value(reply) != Some(&value[..]) {
-                return Err("a key has lost its value".into());
+                bail!("a key has lost its value");
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::data::{Data, Level};
-use crate::Result;
+use crate::harness::*;
 
 /// The place and the durability of a store.
 #[derive(Debug, Clone)]

@@ -8,8 +8,7 @@ use hdrhistogram::Histogram;
 
 use super::data::{Data, StampedEntry};
 use super::store::DurableStore;
-use crate::Result;
-use crate::harness::{Percentiles, Random, elapsed, new_histogram};
+use crate::harness::*;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WriterJob {
@@ -132,7 +131,7 @@ pub(crate) fn check(store: &dyn DurableStore, data: Data, keys: u32, seed: u64) 
         let mut is_right = false;
         store.get(&entry.key, &mut |value| is_right = entry.may_have(value))?;
         if !is_right {
-            return Err("a key has lost its value, or has that of another".into());
+            bail!("a key has lost its value, or has that of another");
         }
     }
     Ok(())

@@ -3,8 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::harness::{Sheet, table, tell};
-use crate::{Error, Result};
+use crate::harness::*;
 
 #[derive(Debug)]
 pub(crate) struct Bench {
@@ -126,8 +125,10 @@ impl Flags {
     }
 
     /// Opens the sheet that reports go to, before anything is measured.
-    pub(crate) fn open<'a>(&self, out: &'a mut dyn Write) -> Result<Sheet<'a>> {
-        Sheet::open(out, self.json, self.plot.as_deref())
+    pub(crate) fn open<'a>(&'a self, out: &'a mut dyn Write) -> Result<Sheet<'a>> {
+        self.plot.as_deref().map(plot::create).transpose()?;
+        let plot = self.plot.as_deref().map(|path| (path, Vec::new()));
+        Ok(Sheet { out, json: self.json, plot })
     }
 
     /// Fills in defaults. `outside` are the names of engines from outside of this workspace.
@@ -146,14 +147,14 @@ impl Flags {
             (_, None) => bench.runs[at],
         };
         if runs == 0 || self.threads.contains(&0) || self.ops == Some(0) {
-            return Err("--runs, --threads and --ops are at least 1".into());
+            bail!("--runs, --threads and --ops are at least 1");
         }
         let [least, most] = bench.entries_range;
         if entries.iter().any(|entries| !(least..=most).contains(entries)) {
-            return Err(format!("choose {least} to {most} entries with --entries").into());
+            bail!("choose {least} to {most} entries with --entries");
         }
         if bench.entries.iter().all(|sizes| sizes.len() == 1) && entries.len() != 1 {
-            return Err("choose one number with --entries: this bench has one size".into());
+            bail!("choose one number with --entries: this bench has one size");
         }
         Ok(Plan {
             mode,
@@ -205,7 +206,7 @@ impl Flags {
         let named = self.engines.iter().find(|name| engines.contains(&name.as_str()));
         match named {
             _ if is_given => Ok(()),
-            Some(name) => Err(format!("{name} {why}: add {flag}").into()),
+            Some(name) => bail!("{name} {why}: add {flag}"),
             None if self.engines.is_empty() => {
                 tell(format_args!("left out: {}; run with {flag}", engines.join(", ")));
                 Ok(())
@@ -218,6 +219,16 @@ impl Flags {
 pub(crate) fn or<T: Clone>(given: &[T], others: &[T]) -> Vec<T> {
     if given.is_empty() { others } else { given }.to_vec()
 }
+
+/// A value of a flag.
+pub(crate) trait Named: ValueEnum {
+    fn name(&self) -> String {
+        let value = self.to_possible_value().expect("no value is hidden");
+        value.get_name().to_owned()
+    }
+}
+
+impl<V: ValueEnum> Named for V {}
 
 fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
     format!("no {what} is called {name}: choose from {}", known.join(", ")).into()

@@ -10,16 +10,15 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::Result;
-use crate::harness::{command, is_ours};
+use crate::harness::*;
 
 const TITLE: &str = "Sapwood beside its peers";
 
 /// Pixels of the page's width, and of the margin around it.
 const WIDTH: i32 = 1080;
 const MARGIN: i32 = 20;
-const COLUMNS: i32 = 3;
-const COLUMN: i32 = (WIDTH - 2 * MARGIN) / COLUMNS;
+const COLUMNS: usize = 3;
+const COLUMN: i32 = (WIDTH - 2 * MARGIN) / COLUMNS as i32;
 /// Pixels of a panel's width that names of engines have, and figures behind the bars.
 const NAMES: i32 = 150;
 const NUMBERS: i32 = 58;
@@ -66,10 +65,8 @@ impl PlottedFigure {
         (&self.bench, self.entries, &self.data)
     }
 
-    fn is_beside(&self, other: &PlottedFigure) -> bool {
-        self.group() == other.group()
-            && (&self.workload, self.threads, &self.unit)
-                == (&other.workload, other.threads, &other.unit)
+    fn panel(&self) -> (&str, usize, &str) {
+        (&self.workload, self.threads, &self.unit)
     }
 
     fn colour(&self) -> &'static str {
@@ -98,11 +95,11 @@ fn figures(lines: &str) -> Result<Vec<PlottedFigure>> {
 /// Figures that stand together, in the order in which they came.
 fn together<'a>(
     figures: impl IntoIterator<Item = &'a PlottedFigure>,
-    is_same: impl Fn(&PlottedFigure, &PlottedFigure) -> bool,
+    key: impl Fn(&'a PlottedFigure) -> (&'a str, usize, &'a str),
 ) -> Vec<Vec<&'a PlottedFigure>> {
     let mut groups: Vec<Vec<&PlottedFigure>> = Vec::new();
     for figure in figures {
-        match groups.iter_mut().find(|group| is_same(group[0], figure)) {
+        match groups.iter_mut().find(|group| key(group[0]) == key(figure)) {
             Some(group) => group.push(figure),
             None => groups.push(vec![figure]),
         }
@@ -113,51 +110,39 @@ fn together<'a>(
 /// Draws figures as an SVG.
 fn draw(figures: &[PlottedFigure], title: &str, command: Option<&str>) -> Result<String> {
     if figures.is_empty() {
-        return Err("there are no figures to draw".into());
+        bail!("there are no figures to draw");
     }
-    let groups: Vec<Vec<Vec<&PlottedFigure>>> = together(figures, |a, b| a.group() == b.group())
-        .into_iter()
-        .map(|group| together(group, PlottedFigure::is_beside))
-        .collect();
-    let rows_of = |group: &[Vec<&PlottedFigure>]| -> i32 {
-        group.chunks(COLUMNS as usize).map(height_of_row).sum::<i32>() + GROUP_HEAD
-    };
-    let head = head(figures, command);
-    let page_head = TITLE_HEIGHT + HEAD_LINE * head.len() as i32 + 8;
-    let height = page_head + groups.iter().map(|group| rows_of(group)).sum::<i32>() + MARGIN;
-
-    let mut page = Page::new(height);
-    page.text(title, (MARGIN, 24), 20, INK, Anchor::Start);
-    for (at, line) in head.iter().enumerate() {
-        let middle = TITLE_HEIGHT + HEAD_LINE * at as i32 + 8;
-        page.text(line, (MARGIN, middle), 13, FAINT_INK, Anchor::Start);
+    let mut page = Page::default();
+    page.text(title, (MARGIN, 24), 20, INK, "start");
+    let mut top = TITLE_HEIGHT;
+    for line in head(figures, command) {
+        page.text(&line, (MARGIN, top + 8), 13, FAINT_INK, "start");
+        top += HEAD_LINE;
     }
-    let mut top = page_head;
-    for group in &groups {
-        let (bench, entries, data) = group[0][0].group();
+    top += 8;
+    for group in together(figures, PlottedFigure::group) {
+        let (bench, entries, data) = group[0].group();
         let head = format!("{bench}: {} entries, {data}", with_commas(entries));
-        page.text(&head, (MARGIN, top + 14), 16, INK, Anchor::Start);
+        page.text(&head, (MARGIN, top + 14), 16, INK, "start");
         top += GROUP_HEAD;
-        for row in group.chunks(COLUMNS as usize) {
+        for row in together(group, PlottedFigure::panel).chunks(COLUMNS) {
             for (column, panel) in row.iter().enumerate() {
                 page.panel(panel, MARGIN + column as i32 * COLUMN, top);
             }
-            top += height_of_row(row);
+            let bars = row.iter().map(Vec::len).max().unwrap_or(0);
+            top += PANEL_HEAD + LINE * bars as i32 + PANEL_FOOT;
         }
     }
-    Ok(page.svg + "</svg>\n")
+    Ok(page.end(top + MARGIN))
 }
 
 /// The lines below the title: the machine, what bars and lines are, and the command.
 fn head(figures: &[PlottedFigure], command: Option<&str>) -> Vec<String> {
-    let mut machines: Vec<&str> =
-        figures.iter().filter_map(|figure| figure.machine.as_deref()).collect();
-    machines.sort_unstable();
-    machines.dedup();
+    let mut lines: Vec<String> = figures.iter().filter_map(|it| it.machine.clone()).collect();
+    lines.sort_unstable();
+    lines.dedup();
     let runs = figures.iter().map(|figure| figure.runs).max().unwrap_or(1);
-    let bars = format!("Bars are medians of up to {runs} runs, lines their least and greatest.");
-    let mut lines: Vec<String> = machines.into_iter().map(str::to_owned).collect();
-    lines.push(bars);
+    lines.push(format!("Bars are medians of up to {runs} runs, lines their least and greatest."));
     let mut last = String::new();
     for word in command.unwrap_or_default().split(' ') {
         if last.len() + word.len() > LETTERS_MAX {
@@ -171,35 +156,11 @@ fn head(figures: &[PlottedFigure], command: Option<&str>) -> Vec<String> {
     lines
 }
 
-fn height_of_row(panels: &[Vec<&PlottedFigure>]) -> i32 {
-    let bars = panels.iter().map(Vec::len).max().unwrap_or(0);
-    PANEL_HEAD + LINE * bars as i32 + PANEL_FOOT
-}
-
-/// The end of a text that stands at its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Anchor {
-    Start,
-    End,
-}
-
-/// An SVG under construction.
-struct Page {
-    svg: String,
-}
+/// The elements of a page.
+#[derive(Default)]
+struct Page(String);
 
 impl Page {
-    /// Blank paper of a height.
-    fn new(height: i32) -> Page {
-        let head = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
-             viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\">\n"
-        );
-        let mut page = Page { svg: head };
-        page.rectangle((0, 0), (WIDTH, height), PAPER);
-        page
-    }
-
     /// The figures of one workload on so many threads.
     fn panel(&mut self, figures: &[&PlottedFigure], left: i32, top: i32) {
         let of = figures[0];
@@ -207,51 +168,55 @@ impl Page {
         let is_rate = of.unit.ends_with("/s") && !of.unit.contains("bytes");
         let better = if is_rate { "" } else { ", less is better" };
         let head = format!("{}, {} {threads}, {}{better}", of.workload, of.threads, of.unit);
-        self.text(&head, (left, top + 8), 13, INK, Anchor::Start);
-        let greatest = figures.iter().map(|figure| figure.max).fold(0.0, f64::max);
+        self.text(&head, (left, top + 8), 13, INK, "start");
+        let greatest = figures.iter().map(|figure| figure.max).fold(f64::MIN_POSITIVE, f64::max);
         let axis = left + NAMES;
-        let at = |figure: f64| {
-            let share = if greatest > 0.0 { figure / greatest } else { 0.0 };
-            axis + (share * f64::from(BARS)).round() as i32
-        };
+        let at = |figure: f64| axis + (figure / greatest * f64::from(BARS)).round() as i32;
         for (place, figure) in figures.iter().enumerate() {
-            let middle = top + PANEL_HEAD + LINE * place as i32 + BAR / 2;
-            self.text(&figure.engine, (axis - 6, middle), 12, INK, Anchor::End);
-            let size = (at(figure.median) - axis, BAR);
-            self.rectangle((axis, middle - BAR / 2), size, figure.colour());
+            let y = top + PANEL_HEAD + LINE * place as i32 + BAR / 2;
+            self.text(&figure.engine, (axis - 6, y), 12, INK, "end");
+            self.rectangle((axis, y - BAR / 2), (at(figure.median) - axis, BAR), figure.colour());
             if figure.min < figure.max {
                 let (from, to) = (at(figure.min), at(figure.max));
-                self.line((from, middle), (to, middle));
-                self.line((from, middle - 3), (from, middle + 3));
-                self.line((to, middle - 3), (to, middle + 3));
+                self.line((from, y), (to, y));
+                [from, to].map(|x| self.line((x, y - 3), (x, y + 3)));
             }
-            let number = (axis + BARS + 6, middle);
-            self.text(&short(figure.median), number, 12, INK, Anchor::Start);
+            self.text(&short(figure.median), (axis + BARS + 6, y), 12, INK, "start");
         }
         let bottom = top + PANEL_HEAD + LINE * figures.len() as i32;
         self.line((axis, top + PANEL_HEAD - 4), (axis, bottom));
     }
 
-    fn text(&mut self, text: &str, (x, y): (i32, i32), size: i32, colour: &str, anchor: Anchor) {
-        let anchor = if anchor == Anchor::End { " text-anchor=\"end\"" } else { "" };
+    fn text(&mut self, text: &str, (x, y): (i32, i32), size: i32, colour: &str, anchor: &str) {
         let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         // Letters stand about the middle of their line.
         let baseline = y + size * 7 / 20;
-        self.svg += &format!(
-            "<text x=\"{x}\" y=\"{baseline}\" font-size=\"{size}\" fill=\"{colour}\"{anchor}>{text}</text>\n"
+        self.0 += &format!(
+            "<text x=\"{x}\" y=\"{baseline}\" font-size=\"{size}\" fill=\"{colour}\" \
+             text-anchor=\"{anchor}\">{text}</text>\n"
         );
     }
 
     fn rectangle(&mut self, (x, y): (i32, i32), (width, height): (i32, i32), colour: &str) {
-        self.svg += &format!(
+        self.0 += &format!(
             "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{colour}\"/>\n"
         );
     }
 
     fn line(&mut self, (x, y): (i32, i32), (to_x, to_y): (i32, i32)) {
-        self.svg += &format!(
+        self.0 += &format!(
             "<line x1=\"{x}\" y1=\"{y}\" x2=\"{to_x}\" y2=\"{to_y}\" stroke=\"{INK}\"/>\n"
         );
+    }
+
+    /// The page, with its paper.
+    fn end(self, height: i32) -> String {
+        let mut paper = Page(format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
+             viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\">\n"
+        ));
+        paper.rectangle((0, 0), (WIDTH, height), PAPER);
+        paper.0 + &self.0 + "</svg>\n"
     }
 }
 
@@ -275,38 +240,25 @@ fn short(number: f64) -> String {
 fn with_commas(number: usize) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev();
-    let groups: Vec<&str> = groups.filter_map(|group| std::str::from_utf8(group).ok()).collect();
-    groups.join(",")
+    groups.map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
 }
 
-/// The file of a plot, which is made before anything is measured.
-#[derive(Debug)]
-pub(crate) struct PlotFile(PathBuf);
-
-impl PlotFile {
-    /// Makes the file, empty for now.
-    pub(crate) fn create(path: &Path) -> Result<PlotFile> {
-        if !path.extension().is_some_and(|it| it.eq_ignore_ascii_case("svg")) {
-            let path = path.display();
-            return Err(
-                format!("a plot is an SVG: name a file that ends in .svg, not {path}").into()
-            );
-        }
-        match std::fs::File::create(path) {
-            Ok(_) => Ok(PlotFile(path.to_owned())),
-            Err(error) => Err(format!("cannot write the plot {}: {error}", path.display()).into()),
-        }
+/// Makes the file of a plot, empty for now.
+pub(crate) fn create(path: &Path) -> Result {
+    if !path.extension().is_some_and(|it| it.eq_ignore_ascii_case("svg")) {
+        bail!("a plot is an SVG: name a file that ends in .svg, not {}", path.display());
     }
+    write(path, "")
+}
 
-    /// Draws the figures of JSON lines.
-    pub(crate) fn draw(&self, lines: &str) -> Result {
-        self.write(&draw(&figures(lines)?, TITLE, Some(&command()))?)
-    }
+fn write(path: &Path, svg: &str) -> Result {
+    let written = std::fs::write(path, svg);
+    Ok(written.map_err(|error| format!("cannot write the plot {}: {error}", path.display()))?)
+}
 
-    fn write(&self, svg: &str) -> Result {
-        std::fs::write(&self.0, svg)
-            .map_err(|error| format!("cannot write the plot {}: {error}", self.0.display()).into())
-    }
+/// Draws the figures of JSON lines.
+pub(crate) fn draw_lines(path: &Path, lines: &str) -> Result {
+    write(path, &draw(&figures(lines)?, TITLE, Some(&command()))?)
 }
 
 /// Flags of `sapwood-bench plot`.
@@ -337,17 +289,6 @@ pub struct PlotArgs {
     threads: Vec<usize>,
 }
 
-impl PlotArgs {
-    fn wants(&self, figure: &PlottedFigure) -> bool {
-        fn has<T: PartialEq>(wanted: &[T], it: &T) -> bool {
-            wanted.is_empty() || wanted.contains(it)
-        }
-        has(&self.workloads, &figure.workload)
-            && has(&self.engines, &figure.engine)
-            && has(&self.threads, &figure.threads)
-    }
-}
-
 /// Draws figures that were saved.
 ///
 /// # Errors
@@ -360,9 +301,17 @@ pub fn run(args: &PlotArgs) -> Result {
             .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         all.extend(figures(&text).map_err(|error| format!("{}: {error}", path.display()))?);
     }
-    all.retain(|figure| args.wants(figure));
+    fn has<T: PartialEq>(wanted: &[T], it: &T) -> bool {
+        wanted.is_empty() || wanted.contains(it)
+    }
+    all.retain(|figure| {
+        has(&args.workloads, &figure.workload)
+            && has(&args.engines, &figure.engine)
+            && has(&args.threads, &figure.threads)
+    });
     let svg = draw(&all, &args.title, None)?;
-    PlotFile::create(&args.to)?.write(&svg)
+    create(&args.to)?;
+    write(&args.to, &svg)
 }
 
 #[cfg(test)]

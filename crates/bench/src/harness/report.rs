@@ -9,11 +9,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
-use crate::Result;
-use crate::harness::{
-    Figure, NANOSECONDS, PlotFile, Ratio, Sample, Targets, Unit, command, is_ours, machine,
-    progress,
-};
+use crate::harness::*;
 
 /// A table whose columns from `numbers_from` on are aligned right.
 pub(crate) fn table(header: &[&str], numbers_from: usize) -> Table {
@@ -293,21 +289,13 @@ fn latencies_table(samples: &[&Sample]) -> Table {
 
 /// The sheet that reports go to: as tables or as JSON lines, and kept to be drawn.
 pub(crate) struct Sheet<'a> {
-    out: &'a mut dyn Write,
-    json: bool,
-    plot: Option<(PlotFile, Vec<u8>)>,
+    pub(crate) out: &'a mut dyn Write,
+    pub(crate) json: bool,
+    /// The file of a plot, and the lines that it draws.
+    pub(crate) plot: Option<(&'a Path, Vec<u8>)>,
 }
 
-impl<'a> Sheet<'a> {
-    pub(crate) fn open(
-        out: &'a mut dyn Write,
-        json: bool,
-        plot: Option<&Path>,
-    ) -> Result<Sheet<'a>> {
-        let plot = plot.map(PlotFile::create).transpose()?;
-        Ok(Sheet { out, json, plot: plot.map(|file| (file, Vec::new())) })
-    }
-
+impl Sheet<'_> {
     /// Prints a report, of which there may be more, and how it stands by targets.
     pub(crate) fn print(&mut self, report: &Report, targets: &[&Targets]) -> io::Result<()> {
         report.progress.finish_and_clear();
@@ -327,9 +315,9 @@ impl<'a> Sheet<'a> {
         if !self.json {
             writeln!(self.out, "\nRepeat with: {}", command())?;
         }
-        if let Some((file, lines)) = &self.plot {
-            file.draw(std::str::from_utf8(lines)?)?;
+        match &self.plot {
+            Some((path, lines)) => plot::draw_lines(path, std::str::from_utf8(lines)?),
+            None => Ok(()),
         }
-        Ok(())
     }
 }

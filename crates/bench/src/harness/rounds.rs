@@ -7,10 +7,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 
-use crate::Result;
-use crate::harness::{
-    Fields, NANOSECONDS, Percentiles, Report, Sample, SampleKey, Tally, Unit, tell,
-};
+use crate::harness::*;
 
 /// One planned run: the same for every engine.
 pub(crate) trait Job {
@@ -287,7 +284,6 @@ pub(crate) fn elapsed(threads: impl Iterator<Item = (Instant, Instant)> + Clone)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::OPERATIONS;
 
     /// Reads one entry, of which the sum is known, on a number of threads.
     struct Read(usize);

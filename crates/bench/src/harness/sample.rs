@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 
-use crate::Result;
+use crate::harness::*;
 
 #[derive(Debug)]
 pub(crate) struct Unit {

@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 
 use memmap2::MmapMut;
 
-use crate::Result;
+use crate::harness::*;
 
 /// The flights that left New York in 2013, in a checkout.
-pub(crate) const FLIGHTS: &str =
+pub(crate) const FLIGHTS_FILE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../datasets/flights-2013.csv.zst");
 
 /// The machine that figures are of: its processor, how many cores of it this process may use, and

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use serde_json::Value;
 
-use crate::harness::{NANOSECONDS, Ratio, Report, Sample, Unit, table};
+use crate::harness::*;
 
 /// The targets of a bench. Figures of another size say nothing about them.
 #[derive(Debug)]

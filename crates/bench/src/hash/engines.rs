@@ -19,8 +19,7 @@ use super::store::{
     batched,
 };
 use super::{BYTES_MAX, takes};
-use crate::Result;
-use crate::harness::{Plan, Tally};
+use crate::harness::*;
 
 pub(crate) const SAPWOOD: &str = "sapwood";
 pub(crate) const SAPWOOD_16: &str = "sapwood-batch-16";
@@ -56,12 +55,11 @@ pub(crate) fn chosen(plan: &Plan, outside: &[HashPeer]) -> Result<Vec<Box<dyn Ha
         + if all.is_empty() { 0 } else { OUR_BYTES }
         + floors.len() as u64 * FLOOR_BYTES;
     if each * keys as u64 > BYTES_MAX {
-        return Err(format!(
+        bail!(
             "{keys} keys would take about {} MB in these engines together: choose fewer with \
              --engines, or fewer --keys",
             each * keys as u64 / 1_000_000
-        )
-        .into());
+        );
     }
     all.extend(peers.into_iter().map(|peer| (peer.make)()));
     all.extend(floors.into_iter().map(|floor| Box::new(floor) as Box<dyn HashContender>));

@@ -12,8 +12,7 @@ use zerocopy::FromBytes;
 
 use super::job::{Draw, HashJob, Mix, Op, key};
 use super::store::{HashContender, HashLoad};
-use crate::Result;
-use crate::harness::{Engine, Outcome, Tally, map_huge, run_threads};
+use crate::harness::*;
 
 const RECORD_WORDS: usize = 3;
 const BUCKET_WORDS: usize = 8;

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::harness::{Job, OPERATIONS, Random, Tally, Unit, scrambled, zipf};
+use crate::harness::*;
 
 /// Written keys that are looked at after each run.
 const PROBES: usize = 512;
@@ -77,13 +77,6 @@ pub(crate) enum Draw {
 }
 
 impl Draw {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Draw::Uniform => "uniform",
-            Draw::Zipf => "zipf",
-        }
-    }
-
     /// `count` numbers below `keys`.
     pub(crate) fn numbers(self, keys: u32, count: usize, seed: u64) -> Vec<u32> {
         match self {

@@ -24,11 +24,7 @@ pub use store::{SpillEngine, SpillKey, SpillPlace, SpillStore, SpillValue, VALUE
 
 use super::job::{Draw, HashJob, Mix};
 use super::{HashArgs, engines::SAPWOOD};
-use crate::Result;
-use crate::harness::{
-    Against, Bound, Engine, Figure, Folder, Job, MISSES, Mode, OPERATIONS, Outcome, Percentiles,
-    Plan, Report, SHARE_OF_DISK, Sheet, Target, Targets, Unit, fields, latencies, rounds,
-};
+use crate::harness::*;
 use disk::{DiskFile, DiskReads, depth_of};
 use form::SpillForm;
 
@@ -93,7 +89,7 @@ impl SpillSize {
     fn new(args: &HashArgs, mode: Mode) -> Result<SpillSize> {
         let (flags, ops) = (&args.spill, args.flags.ops);
         if !(0.001..=3600.0).contains(&flags.run_time) {
-            return Err("--run-time is 0.001 to 3600 seconds".into());
+            bail!("--run-time is 0.001 to 3600 seconds");
         }
         let is_smoke = mode == Mode::Smoke;
         let keys = flags.spill_keys.unwrap_or(if is_smoke { 20_000 } else { TARGET_KEYS });

@@ -9,11 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 
 use super::job::{HashJob, Mix, Op, key, number_of, value};
-use crate::Result;
-use crate::harness::{
-    Engine, Outcome, Percentiles, Tally, growth, huge_bytes, new_histogram, resident_bytes,
-    run_threads,
-};
+use crate::harness::*;
 
 /// A concurrent map from 8-byte keys to 8-byte values.
 pub trait HashStore: Send + Sync + Sized {
@@ -283,10 +279,7 @@ impl<S: HashStore> Shared<S> {
                 Mix::ReadModifyWrite => before.map(|value| value + u64::from(writes)),
             };
             if after != expected {
-                return Err(format!(
-                    "entry {number} holds {after:x?} after {writes} writes, not {expected:x?}"
-                )
-                .into());
+                bail!("entry {number} holds {after:x?} after {writes} writes, not {expected:x?}");
             }
         }
         match job.mix {
@@ -385,15 +378,13 @@ impl<S: HashStore + 'static, F: CallForm<S>> HashContender for StoreForm<S, F> {
         for number in 0..shared.keys {
             let found = store.get(key(number));
             if found.map(number_of) != Some(u64::from(number)) {
-                return Err(format!("{} holds {found:x?} for entry {number}", F::NAME).into());
+                bail!("{} holds {found:x?} for entry {number}", F::NAME);
             }
             low_sum += found.unwrap_or(0) & u64::from(u32::MAX);
         }
         drop(visit);
         if let Some(added) = shared.added.filter(|&added| added != low_sum) {
-            return Err(
-                format!("{} lost additions: {low_sum} of {added} are there", F::NAME).into()
-            );
+            bail!("{} lost additions: {low_sum} of {added} are there", F::NAME);
         }
         shared.added = Some(low_sum);
         Ok(())

@@ -19,7 +19,7 @@ use triomphe::ThinArc;
 
 use super::job::{End, Scan, ScanForm};
 use super::map::{Accounted, LoadedMap, OrderedContender, OrderedMap, Value};
-use crate::harness::{Tally, consume};
+use crate::harness::*;
 
 pub(crate) const SAPWOOD: &str = "sapwood";
 pub(crate) const SKIP_LIST: &str = "crossbeam-skiplist";

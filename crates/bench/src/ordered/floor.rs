@@ -9,8 +9,7 @@ use memmap2::MmapMut;
 use super::job::{Kind, OrderedJob, Scan, ScanForm};
 use super::map::{OrderedContender, OrderedLoad};
 use super::space::{Space, SpaceData};
-use crate::Result;
-use crate::harness::{Engine, Outcome, Tally, consume, map_huge, run_threads};
+use crate::harness::*;
 
 pub(crate) const FLOOR: &str = "floor (flat arena)";
 
@@ -65,7 +64,7 @@ impl Engine<OrderedJob> for OrderedFloor {
 impl OrderedContender for OrderedFloor {
     fn load(&mut self, space: &Arc<Space>) -> Result<OrderedLoad> {
         let SpaceData::Generated { key_bytes, value_bytes, .. } = space.data() else {
-            return Err("the baseline needs entries of one size".into());
+            bail!("the baseline needs entries of one size");
         };
         let begin = Instant::now();
         let entry_bytes = key_bytes + value_bytes;

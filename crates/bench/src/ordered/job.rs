@@ -1,7 +1,7 @@
 //! The workloads: the timed operations, and the keys of each.
 
 use super::space::Space;
-use crate::harness::{Job, OPERATIONS, Random, SCANS, Tally, Unit, zipf};
+use crate::harness::*;
 
 /// Entries that a long scan visits, as in Oak's evaluation.
 const SCAN_ENTRIES: usize = 10_000;

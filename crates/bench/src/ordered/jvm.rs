@@ -2,17 +2,15 @@
 //! on its standard input, so that its runs interleave with ours.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
 
 use super::job::{Kind, OrderedJob};
 use super::map::{OrderedContender, OrderedLoad};
-use super::space::{KeyShape, Space, SpaceData};
-use crate::Result;
-use crate::harness::{Engine, Folder, Outcome, Percentiles, Process, Tally, jvm, number, process};
+use super::space::{Space, SpaceData};
+use crate::harness::*;
 
 pub(crate) const JDK_SKIP_LIST: &str = "jdk-skiplist";
 pub(crate) const MAPDB: &str = "mapdb-offheap";
@@ -21,26 +19,19 @@ pub(crate) const ENGINES: [&str; 2] = [JDK_SKIP_LIST, MAPDB];
 
 /// Builds the program and answers its engines that are wanted, not yet started.
 pub(crate) fn contenders(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Box<dyn OrderedContender>>> {
-    let folder = process::folder("jvm");
     let names: Vec<&str> = ENGINES.into_iter().filter(|name| wanted(name)).collect();
     if !names.is_empty() {
-        jvm::build("mvn", &folder, FLAG)?;
+        Foreign::java("jvm", FLAG).build("mvn")?;
     }
-    let engine = |name: &str| {
-        Box::new(Jvm {
-            name: name.to_owned(),
-            folder: folder.clone(),
-            process: None,
-            warm: Vec::new(),
-        })
+    let engine = |name| -> Box<dyn OrderedContender> {
+        Box::new(Jvm { name, process: None, warm: Vec::new() })
     };
-    Ok(names.into_iter().map(|name| engine(name) as Box<dyn OrderedContender>).collect())
+    Ok(names.into_iter().map(engine).collect())
 }
 
 /// One map in a JVM of its own.
 struct Jvm {
-    name: String,
-    folder: PathBuf,
+    name: &'static str,
     process: Option<Process>,
     /// Workloads that were compiled by running once, untimed.
     warm: Vec<(&'static str, usize)>,
@@ -51,17 +42,19 @@ fn tally(answer: &Value) -> Result<Tally> {
     Ok(Tally { entries: number(answer, "entries")? as u64, sum: number(answer, "sum")? as u64 })
 }
 
-fn start(folder: &Path, engine: &str, space: &Space) -> Result<Process> {
+fn start(engine: &str, space: &Space) -> Result<Process> {
     let payload = space.payload_bytes() as u64 + 300;
     // Twice what the loaded half needs, for inserts and for the collector to breathe.
     let heap_mib = 512 + (u64::from(space.range()) * payload) * 3 / 2 / (1 << 20);
-    let flags = [
+    let words = [
         format!("-Xms{heap_mib}m"),
         format!("-Xmx{heap_mib}m"),
         format!("-XX:MaxDirectMemorySize={heap_mib}m"),
+        "-jar".to_owned(),
+        "target/bench-vs-jvm.jar".to_owned(),
+        engine.to_owned(),
     ];
-    let words = ["-jar", "target/bench-vs-jvm.jar", engine].map(str::to_owned);
-    jvm::start(folder, flags.into_iter().chain(words), FLAG)
+    Foreign::java("jvm", FLAG).start("the JVM", "java", &words)
 }
 
 impl Jvm {
@@ -76,7 +69,7 @@ impl Jvm {
 
 impl Engine<OrderedJob> for Jvm {
     fn name(&self) -> &str {
-        &self.name
+        self.name
     }
 
     fn runs(&self, job: &OrderedJob) -> bool {
@@ -96,33 +89,28 @@ impl Engine<OrderedJob> for Jvm {
             self.warm.push((job.workload.name, job.threads));
         }
         let answer = self.ask_job("run", job)?;
-        let elapsed = Duration::from_nanos(number(&answer, "elapsed_ns")? as u64);
-        Ok(Outcome::of(job.ops * job.threads, elapsed, tally(&answer)?))
+        Ok(Outcome::of(job.ops * job.threads, elapsed_of(&answer)?, tally(&answer)?))
     }
 
     fn latencies(&mut self, job: &OrderedJob) -> Result<Option<Percentiles>> {
         let answer = self.ask_job("latencies", job)?;
-        Ok(Some(Percentiles {
-            p50: number(&answer, "p50")? as u64,
-            p99: number(&answer, "p99")? as u64,
-            p999: number(&answer, "p999")? as u64,
-            max: number(&answer, "max")? as u64,
-        }))
+        let of = |field| number(&answer, field).map(|nanoseconds| nanoseconds as u64);
+        let [p50, p99, p999, max] = [of("p50")?, of("p99")?, of("p999")?, of("max")?];
+        Ok(Some(Percentiles { p50, p99, p999, max }))
     }
 }
 
 impl OrderedContender for Jvm {
     fn load(&mut self, space: &Arc<Space>) -> Result<OrderedLoad> {
-        let mut process = start(&self.folder, &self.name, space)?;
+        let mut process = start(self.name, space)?;
         let folder = Folder::new(&std::env::temp_dir(), "listed")?;
         let command = match space.data() {
             SpaceData::Generated { key_bytes, value_bytes, shape } => {
-                let shape = match shape {
-                    KeyShape::Integer => "integer",
-                    KeyShape::Prefix => "prefix",
-                    KeyShape::Middle => "middle",
-                };
-                format!("load-generated {key_bytes} {value_bytes} {shape} {}", space.entries())
+                format!(
+                    "load-generated {key_bytes} {value_bytes} {} {}",
+                    shape.name(),
+                    space.entries()
+                )
             }
             SpaceData::Flights => {
                 let path = folder.path().join("listed");
@@ -134,7 +122,7 @@ impl OrderedContender for Jvm {
         self.process = Some(process);
         self.warm.clear();
         Ok(OrderedLoad {
-            elapsed: Duration::from_nanos(number(&answer, "elapsed_ns")? as u64),
+            elapsed: elapsed_of(&answer)?,
             // Few entries drown in what the collector has not yet found.
             resident_bytes: u64::try_from(number(&answer, "used_bytes")?).ok(),
             accounted: None,

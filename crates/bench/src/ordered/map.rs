@@ -8,11 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::job::{End, KeyOp, Kind, OrderedJob, QUEUED, Scan, ScanForm};
 use super::space::{KeyBuffer, Space};
-use crate::Result;
-use crate::harness::{
-    Engine, Outcome, Percentiles, Tally, consume, growth, new_histogram, resident_bytes,
-    run_threads, touch,
-};
+use crate::harness::*;
 
 /// A value as a map holds it.
 pub(crate) trait Value {
@@ -300,7 +296,7 @@ impl<E: OrderedMap> Map<'_, E> {
             Map::Empty(engine) => {
                 let (found, expected) = (engine.scan(&[0], EVERYTHING), space.everything());
                 if found != expected {
-                    return Err(format!("it holds {found} after a load, not {expected}").into());
+                    bail!("it holds {found} after a load, not {expected}");
                 }
                 Ok(())
             }
@@ -452,9 +448,7 @@ fn restore<E: OrderedMap>(engine: &E, space: &Space, kind: Kind, plans: &[Vec<Ke
         let expected = consume(value).wrapping_add(updates);
         let found = engine.get(key);
         if found != Some(expected) {
-            return Err(
-                format!("value {number} sums to {found:?} afterwards, not {expected}").into()
-            );
+            bail!("value {number} sums to {found:?} afterwards, not {expected}");
         }
         if !loaded {
             engine.remove(key);

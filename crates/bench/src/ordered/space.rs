@@ -10,8 +10,7 @@ use std::io::Write;
 use std::ops::Range;
 
 use super::job::{Kind, OrderedJob, QUEUED, ScanForm};
-use crate::harness::{FLIGHTS, Random, Tally, consume};
-use crate::{Error, Result};
+use crate::harness::*;
 
 /// Bytes of the pool that values are windows of: fits the L2 cache.
 const POOL_BYTES: usize = 64 * 1024;
@@ -102,18 +101,15 @@ impl Space {
         let (keys, values, range) = match data {
             SpaceData::Generated { key_bytes, value_bytes, shape } => {
                 if key_bytes < 8 || value_bytes < 8 {
-                    return Err("generated keys and values have at least 8 bytes: raise --key-bytes or --value-bytes".into());
+                    bail!(
+                        "generated keys and values have at least 8 bytes: raise --key-bytes or --value-bytes"
+                    );
                 }
                 if value_bytes >= POOL_BYTES {
-                    return Err(format!(
-                        "generated values have at most {POOL_BYTES} bytes: lower --value-bytes"
-                    )
-                    .into());
+                    bail!("generated values have at most {POOL_BYTES} bytes: lower --value-bytes");
                 }
                 if shape == KeyShape::Middle && key_bytes < 9 {
-                    return Err(
-                        "keys with a shared middle have at least 9 bytes: raise --key-bytes".into(),
-                    );
+                    bail!("keys with a shared middle have at least 9 bytes: raise --key-bytes");
                 }
                 let keys = match shape {
                     KeyShape::Integer => {
@@ -131,10 +127,7 @@ impl Space {
             SpaceData::Flights => read_flights(entries * 2)?,
         };
         if !(4..1 << 31).contains(&range) {
-            return Err(format!(
-                "{entries} entries cannot be loaded: choose 2 to 1,000,000,000 with --entries"
-            )
-            .into());
+            bail!("{entries} entries cannot be loaded: choose 2 to 1,000,000,000 with --entries");
         }
         let range = range as u32;
         let mut load_order: Vec<u32> = (0..range).collect();
@@ -321,12 +314,12 @@ impl SpaceBytes {
 fn read_flights(most: usize) -> Result<(SpaceBytes, SpaceBytes, usize)> {
     let explain = |what: String| -> Error {
         format!(
-            "the flights at {FLIGHTS} cannot be read: {what}; run from a checkout that has \
+            "the flights at {FLIGHTS_FILE} cannot be read: {what}; run from a checkout that has \
              datasets/, or choose other --data"
         )
         .into()
     };
-    let file = std::fs::File::open(FLIGHTS).map_err(|error| explain(error.to_string()))?;
+    let file = std::fs::File::open(FLIGHTS_FILE).map_err(|error| explain(error.to_string()))?;
     let unpacked = zstd::Decoder::new(file).map_err(|error| explain(error.to_string()))?;
     let mut reader = csv::Reader::from_reader(unpacked);
     let headers = reader.byte_headers().map_err(|error| explain(error.to_string()))?.clone();

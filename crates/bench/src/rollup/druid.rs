@@ -4,9 +4,8 @@
 use std::time::Duration;
 
 use super::engines::{Folded, Phase, Queried, RollupEngine, RollupJob, SetLoad};
-use super::sets::RowSet;
-use crate::Result;
-use crate::harness::{Folder, Process, jvm, number, process};
+use super::sets::{RowSet, RowSource};
+use crate::harness::*;
 
 pub(crate) const DRUID: &str = "druid-onheap";
 
@@ -16,15 +15,15 @@ const FLAG: &str = "--druid";
 pub(crate) struct Druid {
     process: Process,
     /// The source and the number of its rows that the program has.
-    loaded: Option<(&'static str, usize)>,
+    loaded: Option<(RowSource, usize)>,
     warm: Vec<(Phase, RowSet)>,
 }
 
 impl Druid {
     /// Builds the program and starts it, with room for so many rows.
     pub(crate) fn start(rows: usize) -> Result<Druid> {
-        let folder = process::folder("druid");
-        jvm::build("mvn", &folder, FLAG)?;
+        let druid = Foreign::java("druid", FLAG);
+        druid.build("mvn")?;
         // Rows, their lines and two indexes of a fact a row.
         let heap_mib = 1_024 + rows * 5 / 1_024;
         let words = [
@@ -34,7 +33,7 @@ impl Druid {
             "target/bench-vs-druid.jar:target/lib/*".to_owned(),
             "sapwood.benchvs.Main".to_owned(),
         ];
-        let process = jvm::start(&folder, words, FLAG)?;
+        let process = druid.start("the JVM", "java", &words)?;
         Ok(Druid { process, loaded: None, warm: Vec::new() })
     }
 }
@@ -49,7 +48,7 @@ impl RollupEngine for Druid {
     }
 
     fn begin(&mut self, load: &SetLoad) -> Result<Option<u64>> {
-        let wanted = Some((load.set.source.name(), load.stream.count));
+        let wanted = Some((load.set.source, load.stream.count));
         if self.loaded != wanted {
             let folder = Folder::new(&load.folder, "druid")?;
             let file = folder.path().join("rows.json");
@@ -58,7 +57,8 @@ impl RollupEngine for Druid {
             // The file comes last: a path may have spaces.
             let (time, x, y) = (shape.time.name(), shape.x, shape.y);
             let (dimensions, file) = (shape.dimensions.join(","), file.display());
-            self.process.ask(&format!("load {time} {} {x} {y} {dimensions} {file}", load.batch))?;
+            self.process
+                .ask(format_args!("load {time} {} {x} {y} {dimensions} {file}", load.batch))?;
             self.loaded = wanted;
         }
         Ok(None)
@@ -74,7 +74,7 @@ impl RollupEngine for Druid {
         }
         let answer = self.process.ask(&command)?;
         Ok(Folded {
-            elapsed: Duration::from_nanos(number(&answer, "elapsed_ns")? as u64),
+            elapsed: elapsed_of(&answer)?,
             facts: number(&answer, "facts")? as usize,
             bytes: u64::try_from(number(&answer, "bytes")?).ok(),
             trimmed: None,

@@ -10,10 +10,7 @@ use super::hash_map::open_map;
 use super::ours::{OURS, OurRollup};
 use super::sets::RowSet;
 use super::stream::{Expected, Stream, Total};
-use crate::Result;
-use crate::harness::{
-    BYTES_OF_FACT, Engine, Figure, Job, Outcome, QUESTIONS, ROWS, Unit, run_threads,
-};
+use crate::harness::*;
 
 /// A workload: rows are folded into facts, or facts are queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,7 +181,7 @@ impl RollupContender {
 fn check(found: Total, expected: Total) -> Result {
     match found == expected {
         true => Ok(()),
-        false => Err(format!("{found}, not {expected}").into()),
+        false => bail!("{found}, not {expected}"),
     }
 }
 

@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use super::engines::{FactPlace, Folded, Phase, Queried, RollupEngine, RollupJob, SetLoad};
 use super::sets::{Granule, RowSet};
 use super::stream::{TOP, Total};
-use crate::Result;
-use crate::harness::{Folder, Process, number, python};
+use crate::harness::*;
 
 pub(crate) const DUCKDB: &str = "duckdb";
 pub(crate) const DATAFUSION: &str = "datafusion";
@@ -33,7 +32,7 @@ pub(crate) struct Frame {
 
 /// Makes the environment where there is none, starts the program, and answers its engines.
 pub(crate) fn start() -> Result<Vec<Frame>> {
-    let process = python::start("frames", FLAG)?;
+    let process = Foreign::python("frames", FLAG).start_python()?;
     let program = FramesProgram { process, loaded: None, parquet_bytes: None, folder: None };
     let program = Rc::new(RefCell::new(program));
     Ok(NAMES.map(|name| Frame { name, program: Rc::clone(&program) }).into())
@@ -47,15 +46,7 @@ fn total(answer: &Value) -> Result<Total> {
     })
 }
 
-fn elapsed(answer: &Value) -> Result<Duration> {
-    Ok(Duration::from_nanos(number(answer, "elapsed_ns")? as u64))
-}
-
 impl FramesProgram {
-    fn ask(&mut self, command: &Value) -> Result<Value> {
-        self.process.ask(&command.to_string())
-    }
-
     /// Reads the rows of a set, and has DuckDB write its facts as Parquet.
     fn load(&mut self, load: &SetLoad) -> Result {
         let wanted = Some((load.set, load.stream.count));
@@ -71,7 +62,7 @@ impl FramesProgram {
             Granule::All => 0,
             granule => granule.millis(),
         };
-        let answer = self.ask(&json!({
+        let answer = self.process.ask(json!({
             "do": "load", "rows": rows, "facts": facts, "millis": millis,
             "dimensions": shape.dimensions, "x": shape.x, "y": shape.y,
             "one": name(shape.one), "two": shape.two.map(name), "top": name(shape.top), "first": TOP,
@@ -101,10 +92,10 @@ impl RollupEngine for Frame {
 
     fn fold(&mut self, _load: &SetLoad, _phase: Phase, threads: usize) -> Result<Folded> {
         let command = json!({ "do": "fold", "engine": self.name, "threads": threads });
-        let answer = self.program.borrow_mut().ask(&command)?;
+        let answer = self.program.borrow_mut().process.ask(command)?;
         let all = total(&answer)?;
         Ok(Folded {
-            elapsed: elapsed(&answer)?,
+            elapsed: elapsed_of(&answer)?,
             facts: all.groups,
             bytes: None,
             trimmed: None,
@@ -113,12 +104,12 @@ impl RollupEngine for Frame {
     }
 
     fn ask(&mut self, job: &RollupJob, least: Duration) -> Result<Queried> {
-        let answer = self.program.borrow_mut().ask(&json!({
+        let answer = self.program.borrow_mut().process.ask(json!({
             "do": "ask", "engine": self.name, "threads": job.threads,
             "question": job.phase.name(), "live": job.place == FactPlace::Live,
             "least_ns": least.as_nanos() as u64,
         }))?;
         let times = number(&answer, "times")? as usize;
-        Ok(Queried { times, elapsed: elapsed(&answer)?, total: total(&answer)? })
+        Ok(Queried { times, elapsed: elapsed_of(&answer)?, total: total(&answer)? })
     }
 }

@@ -7,14 +7,14 @@ use std::sync::{Mutex, PoisonError};
 use super::engines::{Facts, Ingest, Phase, SetLoad};
 use super::sets::{HOUR, RowSet};
 use super::stream::{Row, Stream, TOP, Total};
-use crate::Result;
+use crate::harness::*;
 
 /// A map for the dimensions of a set. A null is the empty text in it.
 pub(crate) fn open_map(set: RowSet) -> Result<Box<dyn Facts>> {
     Ok(match set.source.shape().dimensions.len() {
         3 => Box::new(FactMap::<3> { set, facts: Mutex::default() }),
         5 => Box::new(FactMap::<5> { set, facts: Mutex::default() }),
-        other => return Err(format!("no map is written for {other} dimensions").into()),
+        other => bail!("no map is written for {other} dimensions"),
     })
 }
 

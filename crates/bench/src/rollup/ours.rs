@@ -11,8 +11,7 @@ use sapwood_disk::FileDisk;
 use super::engines::{Facts, Ingest, Phase, SetLoad, fold};
 use super::sets::{Granule, RowSet, TimeForm};
 use super::stream::{Stream, TOP, Total};
-use crate::Result;
-use crate::harness::Folder;
+use crate::harness::*;
 
 pub(crate) const OURS: &str = "sapwood-rollup";
 

@@ -10,8 +10,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::stream::{Row, Stream};
-use crate::harness::{FLIGHTS as FLIGHTS_FILE, Random};
-use crate::{Error, Result};
+use crate::harness::*;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Granule {
@@ -27,16 +26,6 @@ pub(crate) const HOUR: i64 = 3_600_000;
 pub(crate) const DAY: i64 = 24 * HOUR;
 
 impl Granule {
-    pub(crate) const ALL: [Granule; 3] = [Granule::All, Granule::Hour, Granule::None];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Granule::All => "all",
-            Granule::Hour => "hour",
-            Granule::None => "none",
-        }
-    }
-
     pub(crate) fn millis(self) -> i64 {
         match self {
             Granule::All => DAY,
@@ -57,17 +46,6 @@ pub(crate) enum RowSource {
 }
 
 impl RowSource {
-    pub(crate) const ALL: [RowSource; 3] =
-        [RowSource::Synthetic, RowSource::Flights, RowSource::Wikiticker];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            RowSource::Synthetic => "synthetic",
-            RowSource::Flights => "flights",
-            RowSource::Wikiticker => "wikiticker",
-        }
-    }
-
     pub(crate) fn shape(self) -> &'static RowShape {
         match self {
             RowSource::Synthetic => &SYNTHETIC,
@@ -94,7 +72,7 @@ pub(crate) struct RowSet {
 }
 
 impl RowSet {
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> String {
         match self.source {
             RowSource::Synthetic => self.granule.name(),
             source => source.name(),
@@ -125,7 +103,7 @@ pub(crate) struct RowShape {
     pub(crate) filter: (usize, &'static str),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum TimeForm {
     Millis,
     Iso,
@@ -133,13 +111,6 @@ pub(crate) enum TimeForm {
 
 impl TimeForm {
     /// The name that Druid has for it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            TimeForm::Millis => "millis",
-            TimeForm::Iso => "iso",
-        }
-    }
-
     pub(crate) fn read(self, value: &Value) -> Option<i64> {
         match self {
             TimeForm::Millis => value.as_i64(),

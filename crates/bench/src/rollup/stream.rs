@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::engines::Phase;
 use super::sets::{HOUR, RowSet, RowShape};
-use crate::Result;
+use crate::harness::*;
 
 /// The values of a dimension are asked of [`Phase::TopN`].
 pub(crate) const TOP: usize = 10;

@@ -9,8 +9,7 @@ use super::processes::{MEMCACHED, SAPWOOD, Server};
 use super::protocol::{Protocol, request};
 use super::redis_benchmark;
 use super::wire::{Wire, digits, load};
-use crate::Result;
-use crate::harness::{Engine, Figure, Job, Outcome, Percentiles, Tally};
+use crate::harness::*;
 
 const KEYS: u32 = 100_000;
 /// The table of objects that `SW.AGGREGATE` adds up.
@@ -147,7 +146,7 @@ impl Loaded {
             wire.send(&bytes)?;
             let found = sum.found(protocol, &mut wire, count, wanted)?;
             if found != wanted {
-                return Err(format!("the sum is {found}, not {wanted}").into());
+                bail!("the sum is {found}, not {wanted}");
             }
             operations += count as usize;
             let is_all = matches!(sum, Sum::Aggregate(_)) || from + count >= objects;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::harness::{Job, OBJECTS, OPERATIONS, Unit};
+use crate::harness::*;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {

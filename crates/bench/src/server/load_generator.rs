@@ -11,8 +11,7 @@ use mio::{Events, Interest, Poll, Token};
 use super::job::Verb;
 use super::protocol::Protocol;
 use super::wire::digits;
-use crate::Result;
-use crate::harness::{Random, new_histogram};
+use crate::harness::*;
 
 pub(crate) struct RequestLoad {
     pub(crate) address: SocketAddr,
@@ -176,11 +175,11 @@ impl Connection {
         let mut buffer = [0; 16 << 10];
         while self.received < self.expected.len() {
             match self.stream.read(&mut buffer) {
-                Ok(0) => return Err("the server closed the connection".into()),
+                Ok(0) => bail!("the server closed the connection"),
                 Ok(read) => {
                     let expected = self.expected.get(self.received..self.received + read);
                     if is_checked && expected != Some(&buffer[..read]) {
-                        return Err("a reply is not that of its request".into());
+                        bail!("a reply is not that of its request");
                     }
                     self.received += read;
                 }

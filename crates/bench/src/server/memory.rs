@@ -2,8 +2,7 @@
 
 use super::processes::Server;
 use super::wire::{digits, load};
-use crate::Result;
-use crate::harness::{BYTES_OF_CONNECTION, BYTES_OF_ENTRY, Figure, Report};
+use crate::harness::*;
 
 /// Measures servers that begin empty; those without a process of their own are passed over.
 pub(crate) fn measure(

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use super::floor::LoopFloor;
 use super::protocol::Protocol;
 use super::wire::Wire;
-use crate::Result;
-use crate::harness::{Plan, resident_bytes_of};
+use crate::harness::*;
 
 pub(crate) const SAPWOOD: &str = "sapwood";
 pub(crate) const REDIS: &str = "redis";
@@ -142,10 +141,10 @@ impl Server {
             if let Running::Process(child) = &mut self.running
                 && let Some(status) = child.try_wait()?
             {
-                return Err(format!("{} ended by itself: {status}", self.name).into());
+                bail!("{} ended by itself: {status}", self.name);
             }
             if begin.elapsed() > patience {
-                return Err(format!("{} does not answer at {}", self.name, self.address).into());
+                bail!("{} does not answer at {}", self.name, self.address);
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -193,7 +192,7 @@ mod within {
     use sapwood_server::{Service, service::Options};
     use tokio_util::sync::CancellationToken;
 
-    use crate::Result;
+    use crate::harness::*;
 
     pub(crate) struct Within {
         stop: CancellationToken,

@@ -1,6 +1,6 @@
 //! The protocol of a server: how an entry is written and read, and where a reply ends.
 
-use crate::Result;
+use crate::harness::*;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
@@ -107,7 +107,7 @@ fn redis_first_len(bytes: &[u8]) -> Result<Option<usize>> {
     let mut at = end + 2;
     match bytes[0] {
         b'+' | b':' => {}
-        b'-' => return Err(format!("the server refused: {}", String::from_utf8_lossy(line)).into()),
+        b'-' => bail!("the server refused: {}", String::from_utf8_lossy(line)),
         b'$' => {
             if let Ok(len) = usize::try_from(number()?) {
                 at += len + 2;
@@ -121,7 +121,7 @@ fn redis_first_len(bytes: &[u8]) -> Result<Option<usize>> {
                 }
             }
         }
-        other => return Err(format!("no reply begins with byte {other}").into()),
+        other => bail!("no reply begins with byte {other}"),
     }
     Ok((at <= bytes.len()).then_some(at))
 }
@@ -146,7 +146,7 @@ fn memcached_first_len(bytes: &[u8]) -> Result<Option<usize>> {
     match &*line {
         "STORED" | "END" => Ok(Some(end + 2)),
         version if version.starts_with("VERSION ") => Ok(Some(end + 2)),
-        refusal => Err(format!("the server refused: {refusal}").into()),
+        refusal => bail!("the server refused: {refusal}"),
     }
 }
 

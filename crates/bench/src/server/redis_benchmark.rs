@@ -5,8 +5,7 @@ use std::process::{Command as Process, Stdio};
 use std::time::Duration;
 
 use super::job::Verb;
-use crate::Result;
-use crate::harness::Percentiles;
+use crate::harness::*;
 
 const PROGRAM: &str = "redis-benchmark";
 

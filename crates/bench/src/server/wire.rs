@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use super::protocol::{Protocol, request};
-use crate::Result;
+use crate::harness::*;
 
 /// After which a server that does not answer is given up.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -55,7 +55,7 @@ impl Wire {
             let read = self.stream.read(&mut self.received[before..])?;
             self.received.truncate(before + read);
             if read == 0 {
-                return Err("the server closed the connection".into());
+                bail!("the server closed the connection");
             }
         }
     }

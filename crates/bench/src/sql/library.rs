@@ -12,8 +12,7 @@ use serde_json::json;
 
 use super::rows::{KEY, RowKey};
 use super::systems::{Answer, Answered, TABLE, again};
-use crate::Result;
-use crate::harness::{Process, number};
+use crate::harness::*;
 
 /// The column that is looked up, and the one that is changed.
 const READ: &str = "distance";
@@ -87,7 +86,7 @@ impl Library for OpenDb {
     fn ask(&mut self, question: &str, least: Duration) -> Result<Answered> {
         let (db, _) = self.opened()?;
         let (times, elapsed, outcome) = again(least, || Ok((1, db.sql(question)?)))?;
-        let Outcome::Rows(answer) = outcome else { return Err("it is no question".into()) };
+        let Outcome::Rows(answer) = outcome else { bail!("it is no question") };
         let rows = (0..answer.len()).map(|row| {
             let named = answer.columns().iter().zip(answer.row(row)?);
             Ok(named.map(|(column, value)| (column.name.clone(), as_json(&value))).collect())
@@ -123,7 +122,7 @@ impl Library for OpenDb {
         let change = || {
             for (number, key) in keys.iter().enumerate() {
                 if !rows.update_column(key, column, &Value::from(changed(number, turn)))? {
-                    return Err("a row is not there".into());
+                    bail!("a row is not there");
                 }
             }
             Ok((keys.len(), Answer::new()))
@@ -161,12 +160,8 @@ impl PythonLibrary {
 
     fn tell(&self, mut command: serde_json::Value) -> Result<serde_json::Value> {
         command["engine"] = self.name.into();
-        self.program.borrow_mut().ask(&command.to_string())
+        self.program.borrow_mut().ask(command)
     }
-}
-
-fn elapsed(answer: &serde_json::Value) -> Result<Duration> {
-    Ok(Duration::from_nanos(number(answer, "elapsed_ns")? as u64))
 }
 
 /// Keys in the order of their columns; moments as the file has them.
@@ -188,7 +183,7 @@ impl Library for PythonLibrary {
         let answer = self.tell(json!({ "do": "ask", "question": question, "least_ns": least }))?;
         let rows = serde_json::from_value(answer["rows"].clone())?;
         let times = number(&answer, "times")? as usize;
-        Ok(Answered { times, elapsed: elapsed(&answer)?, answer: rows })
+        Ok(Answered { times, elapsed: elapsed_of(&answer)?, answer: rows })
     }
 
     fn get(&mut self, keys: &[RowKey], least: Duration) -> Result<Answered> {
@@ -198,7 +193,7 @@ impl Library for PythonLibrary {
         }))?;
         let (rows, sum) = (number(&answer, "rows")?, number(&answer, "sum")?);
         let times = number(&answer, "times")? as usize;
-        Ok(Answered { times, elapsed: elapsed(&answer)?, answer: found(rows, sum) })
+        Ok(Answered { times, elapsed: elapsed_of(&answer)?, answer: found(rows, sum) })
     }
 
     fn update(&mut self, keys: &[RowKey], turn: usize, least: Duration) -> Result<Answered> {
@@ -210,6 +205,6 @@ impl Library for PythonLibrary {
             "least_ns": least.as_nanos() as u64,
         }))?;
         let times = number(&answer, "times")? as usize;
-        Ok(Answered { times, elapsed: elapsed(&answer)?, answer: Answer::new() })
+        Ok(Answered { times, elapsed: elapsed_of(&answer)?, answer: Answer::new() })
     }
 }

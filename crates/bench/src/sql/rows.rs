@@ -5,8 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 
-use crate::Result;
-use crate::harness::{FLIGHTS, Folder, Random};
+use crate::harness::*;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum CsvSource {
@@ -14,17 +13,6 @@ pub(crate) enum CsvSource {
     Flights,
     /// Made up: 9 columns
     Generated,
-}
-
-impl CsvSource {
-    pub(crate) const ALL: [CsvSource; 2] = [CsvSource::Flights, CsvSource::Generated];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            CsvSource::Flights => "flights",
-            CsvSource::Generated => "generated",
-        }
-    }
 }
 
 /// The values of a row's key: the hour, the carrier and the number of the flight.
@@ -59,7 +47,7 @@ const ORIGINS: [&str; 3] = ["EWR", "JFK", "LGA"];
 impl CsvRows {
     pub(crate) fn new(source: CsvSource, count: usize, folder: &Folder) -> Result<CsvRows> {
         match source {
-            CsvSource::Flights => CsvRows::flights(Path::new(FLIGHTS), count, folder),
+            CsvSource::Flights => CsvRows::flights(Path::new(FLIGHTS_FILE), count, folder),
             CsvSource::Generated => CsvRows::generated(count, folder),
         }
     }
@@ -78,7 +66,7 @@ impl CsvRows {
         let columns: Vec<String> = header.split(',').map(str::to_owned).collect();
         let places = KEY.map(|name| columns.iter().position(|column| column == name));
         let [Some(hour), Some(carrier), Some(flight)] = places else {
-            return Err(format!("{} is of other flights", packed.display()).into());
+            bail!("{} is of other flights", packed.display());
         };
         for line in lines.take(most) {
             writeln!(out, "{line}")?;

@@ -10,8 +10,7 @@ use serde_json::{Map, Value};
 use super::library::Library;
 use super::rows::{CsvRows, KEY, RowKey};
 use super::{DUCKDB, POLARS, RowPlace, SAPWOOD, SQLITE, SqlJob};
-use crate::Result;
-use crate::harness::{BYTES, Engine, Figure, Folder, Outcome};
+use crate::harness::*;
 
 /// The table, wherever rows are stored.
 pub(crate) const TABLE: &str = "rows";
@@ -129,7 +128,7 @@ impl System {
                 };
                 Ok(Answered { times, elapsed, answer })
             }
-            (_, _, None) => Err("it has no program".into()),
+            (_, _, None) => bail!("it has no program"),
         }
     }
 }
@@ -162,7 +161,7 @@ impl<'r> Engine<SqlJob<'r>> for System {
         let (name, expected) = first.get_or_insert_with(|| (self.name, answer.clone()));
         if !agree(expected, &answer) {
             let (expected, found) = (shown(expected), shown(&answer));
-            return Err(format!("{name} answered {expected}, and it {found}").into());
+            bail!("{name} answered {expected}, and it {found}");
         }
         Ok(Outcome { figures: vec![Figure::rate(times, elapsed)], ..Outcome::default() })
     }

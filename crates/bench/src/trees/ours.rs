@@ -11,7 +11,7 @@ use super::store::{
     CommitLevel, Recovery, TreeEngine, TreeEntry, TreeKey, TreePlace, TreeStore, TreeValue, Writers,
 };
 use super::{BTREE, CRIT_BIT, RED_BLACK};
-use crate::Result;
+use crate::harness::*;
 
 pub(crate) const ENGINES: [TreeEngine; 3] = [
     TreeEngine {

@@ -8,7 +8,7 @@ use redb::{Builder, Database, Durability, ReadableDatabase, ReadableTable, Table
 use super::store::{
     CommitLevel, TreeEngine, TreeEntry, TreeKey, TreePlace, TreeStore, TreeValue, Writers,
 };
-use crate::Result;
+use crate::harness::*;
 
 pub(crate) const ENGINES: [TreeEngine; 2] = [
     TreeEngine { name: "std-btreemap", open: |_| Ok(Box::new(StdMap::default())), recover: None },

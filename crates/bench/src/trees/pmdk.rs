@@ -5,8 +5,7 @@
 //! two modes, forced here, since it would choose by the kind of memory.
 
 use std::io::{BufRead, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,8 +13,7 @@ use super::store::{
     CommitLevel, Limit, TreeEngine, TreeEntry, TreeKey, TreePhase, TreePlace, TreeStore, TreeValue,
     Writers,
 };
-use crate::Result;
-use crate::harness::{Process, process};
+use crate::harness::*;
 
 pub(crate) const ENGINES: [TreeEngine; 3] = [
     TreeEngine { name: "pmdk-btree", open: |place| open(place, "btree"), recover: None },
@@ -23,8 +21,6 @@ pub(crate) const ENGINES: [TreeEngine; 3] = [
     TreeEngine { name: "pmdk-red-black", open: |place| open(place, "rbtree"), recover: None },
 ];
 
-/// The packages that `make` needs, as a shell takes them.
-const INSTALL: &str = "apt install libpmemobj-dev pkg-config make gcc";
 const PROGRAM: &str = "target/pmdk-trees";
 
 /// A pool's own structures and logs.
@@ -39,42 +35,26 @@ const SYNCS: Limit = Limit { most: 100, why: "each commit calls msync many times
 const REMOVES: Limit =
     Limit { most: 10_000, why: "in one transaction they take time in the square of their number" };
 
-pub(crate) fn folder() -> PathBuf {
-    process::folder("pmdk")
+pub(crate) fn foreign() -> Foreign {
+    Foreign::new("pmdk", "libpmemobj-dev, pkg-config, make and gcc", "--pmdk")
 }
 
-pub(crate) fn build(make: &str, folder: &Path) -> Result {
-    let built = Command::new(make)
-        .arg("--silent")
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("{make} cannot be started: {error}: {INSTALL}"))?;
-    match built.status.success() {
-        true => Ok(()),
-        false => {
-            let said = String::from_utf8_lossy(&built.stderr);
-            let first = said.lines().next().unwrap_or("it does not say why");
-            Err(format!("{make} cannot build {}: {first}: {INSTALL}", folder.display()).into())
+/// Builds the program and adds its engines; else answers why they are left out.
+pub(crate) fn join(engines: &mut Vec<TreeEngine>, foreign: &Foreign, make: &str) -> Option<String> {
+    let what = format!("{make} cannot build {}", foreign.folder.display());
+    match foreign.run(make, &["--silent"], &what) {
+        Ok(()) => engines.extend(ENGINES),
+        Err(error) => {
+            return Some(format!("{}: {error}", ENGINES.map(|engine| engine.name).join(", ")));
         }
     }
-}
-
-/// Adds its engines where the program was built; else answers why they are left out.
-pub(crate) fn join(engines: &mut Vec<TreeEngine>, built: Result) -> Option<String> {
-    match built {
-        Ok(()) => {
-            engines.extend(ENGINES);
-            None
-        }
-        Err(error) => Some(format!("{}: {error}", ENGINES.map(|engine| engine.name).join(", "))),
-    }
+    None
 }
 
 fn open(place: &TreePlace, tree: &str) -> Result<Box<dyn TreeStore>> {
     let pool = place.dir.join("pool");
     let bytes = POOL_BYTES + place.keys * ROOM_BYTES;
-    let mut command = Command::new(folder().join(PROGRAM));
+    let mut command = Command::new(foreign().folder.join(PROGRAM));
     command.arg(tree).arg(pool).arg(bytes.to_string());
     command.env(
         "PMEM_IS_PMEM_FORCE",
@@ -224,11 +204,11 @@ fn encode(verb: &str, entries: &[TreeEntry]) -> Result<Vec<u8>> {
 fn read_answer(answers: &mut impl BufRead, verb: &str) -> Result<(Duration, Vec<TreeEntry>)> {
     let mut line = String::new();
     if answers.read_line(&mut line)? == 0 {
-        return Err(format!("{verb}: the program ended without an answer").into());
+        bail!("{verb}: the program ended without an answer");
     }
     let line = line.trim_end();
     if let Some(what) = line.strip_prefix("error ") {
-        return Err(format!("{verb}: {what}").into());
+        bail!("{verb}: {what}");
     }
     let (elapsed, count) = line
         .split_once(' ')
@@ -318,17 +298,17 @@ mod tests {
     #[test]
     fn what_cannot_be_built_is_left_out_with_a_sentence() {
         let folder = tempfile::tempdir().expect("a folder");
+        let foreign = Foreign { folder: folder.path().to_owned(), ..foreign() };
         let mut engines = Vec::new();
-        let absent = join(&mut engines, build("make-that-is-not-there", folder.path()));
-        let absent = absent.expect("it is not there");
+        let absent = join(&mut engines, &foreign, "not-there").expect("it is not there");
         let engines_named = "pmdk-btree, pmdk-crit-bit, pmdk-red-black: ";
-        assert!(absent.starts_with(&format!("{engines_named}make-that-is-not-there cannot be")));
-        assert!(absent.ends_with(INSTALL), "{absent}");
+        assert!(absent.starts_with(&format!("{engines_named}not-there cannot be")));
+        assert!(absent.contains("install libpmemobj-dev"), "{absent}");
         // A program that ends with an error, as `make` does in a folder without a Makefile.
-        let failed = join(&mut engines, build("false", folder.path())).expect("it fails");
-        assert!(failed.contains("it does not say why: apt install libpmemobj-dev"), "{failed}");
+        let failed = join(&mut engines, &foreign, "false").expect("it fails");
+        assert!(failed.contains("false cannot build "), "{failed}");
         assert!(engines.is_empty());
-        assert_eq!(join(&mut engines, build("true", folder.path())), None);
+        assert_eq!(join(&mut engines, &foreign, "true"), None);
         assert_eq!(engines.len(), 3);
     }
 }

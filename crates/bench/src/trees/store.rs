@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::Result;
+use crate::harness::*;
 
 /// A key, which compares as its bytes do.
 pub type TreeKey = [u8; 8];

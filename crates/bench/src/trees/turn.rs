@@ -8,11 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::store::{CommitLevel, TreeEngine, TreeEntry, TreePhase, TreePlace, TreeStore, Writers};
-use crate::Result;
-use crate::harness::{
-    BYTES_OF_ENTRY, Engine, Figure, Folder, Job, LOG_BYTES, LOG_BYTES_A_SECOND, OPERATIONS,
-    Outcome, Plan, Random, Tally, Unit, is_ours, run_threads,
-};
+use crate::harness::*;
 
 /// One sync of the disk: the least cost of a durable commit that shares it with none.
 pub(crate) const FLOOR: &str = "floor-fdatasync";
@@ -25,15 +21,6 @@ pub(crate) enum Order {
     Random,
     /// 0, 1, 2 ...
     Sequential,
-}
-
-impl Order {
-    fn name(self) -> &'static str {
-        match self {
-            Order::Random => "random",
-            Order::Sequential => "sequential",
-        }
-    }
 }
 
 /// All workloads on keys of one order.
@@ -215,7 +202,7 @@ impl Turn<'_> {
         self.rate("iterate", inserted.len(), took(&*store, begin));
         check("walked over", tally, values(inserted))?;
         if !is_ordered {
-            return Err("keys do not ascend".into());
+            bail!("keys do not ascend");
         }
 
         let most = self.most(&*store, TreePhase::RemoveTogether, taken.len());
@@ -251,7 +238,7 @@ impl Turn<'_> {
         let place = self.place(&folder, CommitLevel::Buffered, inserted.len());
         let found = recover(&place, inserted)?;
         if found.entries != inserted.len() as u64 {
-            return Err(format!("{} of {} entries came back", found.entries, inserted.len()).into());
+            bail!("{} of {} entries came back", found.entries, inserted.len());
         }
         self.rate("recover", inserted.len(), found.elapsed);
         let bytes = Figure::rate(found.log_bytes as usize, found.elapsed);
@@ -358,7 +345,7 @@ fn check_contents(store: &dyn TreeStore, entries: &[TreeEntry]) -> Result {
 fn check(what: &str, found: Tally, expected: Tally) -> Result {
     match found == expected {
         true => Ok(()),
-        false => Err(format!("{what} {found}, not {expected}").into()),
+        false => bail!("{what} {found}, not {expected}"),
     }
 }
 

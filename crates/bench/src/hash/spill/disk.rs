@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 
 use memmap2::MmapMut;
 
-use crate::Result;
-use crate::harness::{Outcome, Random, Tally};
+use crate::harness::*;
 use crate::hash::job::HashJob;
 
 /// Most reads in flight that are measured: the disks that this was written on gave no more with

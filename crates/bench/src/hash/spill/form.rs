@@ -6,10 +6,7 @@ use std::time::{Duration, Instant};
 use super::store::{
     SpillEngine, SpillKey, SpillPlace, SpillStore, SpillVisit, VALUE_BYTES, checked, key, value,
 };
-use crate::Result;
-use crate::harness::{
-    Figure, Job, MISSES, Outcome, Percentiles, Tally, new_histogram, run_threads,
-};
+use crate::harness::*;
 use crate::hash::job;
 use crate::hash::job::HashJob;
 use crate::hash::job::Mix;
@@ -210,10 +207,7 @@ impl SpillForm {
                 Mix::ReadModifyWrite => before.map(|value| value + u64::from(writes)),
             };
             if after != expected {
-                return Err(format!(
-                    "entry {number} holds {after:x?} after {writes} writes, not {expected:x?}"
-                )
-                .into());
+                bail!("entry {number} holds {after:x?} after {writes} writes, not {expected:x?}");
             }
         }
         Ok(())
@@ -235,7 +229,7 @@ impl SpillForm {
             tally = tally.merge(part?);
         }
         if let Some(expected) = job.expected().filter(|expected| *expected != tally) {
-            return Err(format!("read {tally}, not {expected}").into());
+            bail!("read {tally}, not {expected}");
         }
         self.check_after(&job, &before)?;
         let mut outcome = Outcome::of(operations, elapsed, tally);

@@ -7,7 +7,7 @@ use sapwood_hashlog::{ColdReads, HashLog, Options};
 
 use super::STAY;
 use super::store::{SpillEngine, SpillKey, SpillPlace, SpillStore, SpillValue, VALUE_BYTES};
-use crate::Result;
+use crate::harness::*;
 use crate::hash::engines::SAPWOOD;
 
 /// The log is long once its files are so many times what the entries take. Compacting it would do

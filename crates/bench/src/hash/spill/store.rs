@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::Result;
+use crate::harness::*;
 use crate::hash::job;
 
 /// Bytes of a value.
