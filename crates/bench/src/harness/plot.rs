@@ -179,7 +179,7 @@ impl Page {
             if figure.min < figure.max {
                 let (from, to) = (at(figure.min), at(figure.max));
                 self.line((from, y), (to, y));
-                [from, to].map(|x| self.line((x, y - 3), (x, y + 3)));
+                [from, to].iter().for_each(|&x| self.line((x, y - 3), (x, y + 3)));
             }
             self.text(&short(figure.median), (axis + BARS + 6, y), 12, INK, "start");
         }

@@ -16,9 +16,9 @@ use crate::harness::*;
 pub(crate) struct Foreign {
     pub(crate) folder: PathBuf,
     /// Programs to install.
-    needs: &'static str,
+    pub(crate) needs: &'static str,
     /// The flag that asks for it, and can be left out.
-    flag: &'static str,
+    pub(crate) flag: &'static str,
 }
 
 /// The place of Python's packages, in the folder of a program.

@@ -274,6 +274,28 @@ pub(crate) fn run_threads<P: Sync, R: Send>(
     })
 }
 
+/// Times calls singly: the first `call` of every `sampled` operations of each plan, on a thread for
+/// each plan with a state of its own.
+pub(crate) fn time_calls<O: Sync, S>(
+    plans: &[Vec<O>],
+    (call, sampled): (usize, usize),
+    begin: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, &[O]) -> Result + Sync,
+) -> Result<Percentiles> {
+    let (_, histograms) = run_threads(plans, |plan| {
+        let (mut state, mut histogram) = (begin(), new_histogram());
+        for part in plan.chunks(sampled.max(call)) {
+            let (timed, rest) = part.split_at(call.min(part.len()));
+            let begin = Instant::now();
+            work(&mut state, timed)?;
+            histogram.saturating_record(begin.elapsed().as_nanos() as u64);
+            work(&mut state, rest)?;
+        }
+        Ok(histogram)
+    });
+    Percentiles::of_all(histograms.into_iter().collect::<Result<_>>()?)
+}
+
 /// The time from the first start to the last end.
 pub(crate) fn elapsed(threads: impl Iterator<Item = (Instant, Instant)> + Clone) -> Duration {
     let begin = threads.clone().map(|thread| thread.0).min();

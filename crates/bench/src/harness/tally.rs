@@ -14,6 +14,12 @@ impl std::fmt::Display for Tally {
     }
 }
 
+impl std::iter::Sum for Tally {
+    fn sum<I: Iterator<Item = Tally>>(tallies: I) -> Tally {
+        tallies.fold(Tally::default(), Tally::merge)
+    }
+}
+
 impl Tally {
     /// Counts an entry, and sums what was read of it.
     #[inline]

@@ -13,11 +13,8 @@ use parking_lot::{Mutex, RwLock};
 use sapwood_hashlog::{HashLog, Layout, Options};
 
 use super::floor::floors;
-use super::job::{Mix, Op, key, value};
-use super::store::{
-    BatchStore, CallForm, HashContender, HashPeer, HashStore, Rank, Shared, Singles, StoreForm,
-    batched,
-};
+use super::job::{Mix, Op, key, number_of, value};
+use super::store::{HashContender, HashPeer, HashStore, Shared, StoreForm};
 use super::{BYTES_MAX, takes};
 use crate::harness::*;
 
@@ -69,34 +66,13 @@ pub(crate) fn chosen(plan: &Plan, outside: &[HashPeer]) -> Result<Vec<Box<dyn Ha
 /// Forms of our store. The first that is wanted loads for all.
 fn ours(wanted: &dyn Fn(&str) -> bool) -> Vec<Box<dyn HashContender>> {
     let mut all: Vec<Box<dyn HashContender>> = Vec::new();
-    let shared = Arc::new(RwLock::new(Shared::empty()));
-    for name in [SAPWOOD, SAPWOOD_16, SAPWOOD_32].into_iter().filter(|name| wanted(name)) {
-        let rank = if all.is_empty() { Rank::First } else { Rank::Further };
-        let shared = Arc::clone(&shared);
-        all.push(match name {
-            SAPWOOD_16 => Box::new(StoreForm::<_, Batches<16>>::of(shared, rank)),
-            SAPWOOD_32 => Box::new(StoreForm::<_, Batches<32>>::of(shared, rank)),
-            _ => Box::new(StoreForm::<_, Singles>::of(shared, rank)),
-        });
+    let shared = Shared::<SapwoodHash>::new();
+    let forms = [(SAPWOOD, 1), (SAPWOOD_16, 16), (SAPWOOD_32, 32)];
+    for (mark, (name, call)) in (0..).zip(forms).filter(|(_, (name, _))| wanted(name)) {
+        let (loads, shared) = (all.is_empty(), Arc::clone(&shared));
+        all.push(Box::new(StoreForm { name, call, mark, loads, shared }));
     }
     all
-}
-
-struct Batches<const N: usize>;
-
-impl<const N: usize> CallForm<SapwoodHash> for Batches<N> {
-    const NAME: &'static str = match N {
-        16 => SAPWOOD_16,
-        32 => SAPWOOD_32,
-        _ => panic!("batches of 16 and 32 have names"),
-    };
-    const MARK: u32 = if N == 16 { 1 } else { 2 };
-    const CALL: usize = N;
-
-    #[inline]
-    fn work(store: &SapwoodHash, mix: Mix, low: u32, plan: &[Op]) -> Tally {
-        batched::<N, _>(store, mix, low, plan)
-    }
 }
 
 const LOADED_TOGETHER: usize = 256;
@@ -135,10 +111,19 @@ impl HashStore for SapwoodHash {
         for begin in numbers.clone().step_by(LOADED_TOGETHER) {
             let limit = numbers.end.min(begin.saturating_add(LOADED_TOGETHER as u32));
             let entries = &mut batch[..(limit - begin) as usize];
-            for (entry, number) in entries.iter_mut().zip(begin..) {
-                *entry = Self::batch_entry(key(number), value(number, 0));
+            for (slot, number) in entries.iter_mut().zip(begin..) {
+                *slot = entry(number, 0);
             }
-            self.put_many(entries);
+            self.0.put_many(entries).expect(IN_MEMORY);
+        }
+    }
+
+    #[inline]
+    fn work_many(&self, call: usize, mix: Mix, low: u32, plan: &[Op]) -> Tally {
+        match call {
+            16 => self.batched::<16>(mix, low, plan),
+            32 => self.batched::<32>(mix, low, plan),
+            _ => unreachable!("batches of 16 and 32 have names"),
         }
     }
 
@@ -147,44 +132,58 @@ impl HashStore for SapwoodHash {
     }
 }
 
-impl BatchStore for SapwoodHash {
-    type Key = [u8; 8];
-    type Entry = ([u8; 8], [u8; 8]);
-
+impl SapwoodHash {
     #[inline]
-    fn batch_key(key: u64) -> [u8; 8] {
-        key.to_le_bytes()
-    }
-
-    #[inline]
-    fn batch_entry(key: u64, value: u64) -> Self::Entry {
-        (key.to_le_bytes(), value.to_le_bytes())
-    }
-
-    #[inline]
-    fn get_many(&self, keys: &[[u8; 8]], mut read: impl FnMut(u64)) {
+    fn get_many(&self, keys: &[[u8; 8]], tally: &mut Tally) {
         let each = |_, value: Option<&[u8]>| {
-            if let Some(value) = value {
-                read(word(value));
-            }
+            value.into_iter().for_each(|it| tally.add(number_of(word(it))))
         };
         self.0.get_many(keys, each).expect(IN_MEMORY);
     }
 
+    /// `N` keys a call: reads are gathered in one batch and updates in another, and each is handed
+    /// over when it is full.
     #[inline]
-    fn put_many(&self, entries: &[Self::Entry]) {
-        self.0.put_many(entries).expect(IN_MEMORY);
-    }
-
-    #[inline]
-    fn increment_many(&self, keys: &[[u8; 8]]) {
-        // Deltas stand beside their keys; batches are at most this long.
-        let mut deltas = [([0; 8], 1i64); 32];
-        for (delta, key) in deltas.iter_mut().zip(keys) {
-            delta.0 = *key;
+    fn batched<const N: usize>(&self, mix: Mix, low: u32, plan: &[Op]) -> Tally {
+        let mut tally = Tally::default();
+        if mix == Mix::ReadModifyWrite {
+            let mut deltas = [([0; 8], 1i64); N];
+            for part in plan.chunks(N) {
+                for (delta, op) in deltas.iter_mut().zip(part) {
+                    delta.0 = key(op.number()).to_le_bytes();
+                }
+                self.0.add_many(&deltas[..part.len()]).expect(IN_MEMORY);
+            }
+            return tally;
         }
-        self.0.add_many(&deltas[..keys.len()]).expect(IN_MEMORY);
+        let mut reads = [[0; 8]; N];
+        let mut updates = [([0; 8], [0; 8]); N];
+        let (mut read_count, mut update_count) = (0, 0);
+        for op in plan {
+            // Both are written and one is kept, so that nothing waits for a guess.
+            let entry = entry(op.number(), low);
+            reads[read_count] = entry.0;
+            updates[update_count] = entry;
+            read_count += usize::from(!op.writes());
+            update_count += usize::from(op.writes());
+            if read_count == N {
+                self.get_many(&reads, &mut tally);
+                read_count = 0;
+            }
+            if update_count == N {
+                self.0.put_many(&updates).expect(IN_MEMORY);
+                update_count = 0;
+            }
+        }
+        self.get_many(&reads[..read_count], &mut tally);
+        self.0.put_many(&updates[..update_count]).expect(IN_MEMORY);
+        tally
     }
+}
+
+#[inline]
+fn entry(number: u32, low: u32) -> ([u8; 8], [u8; 8]) {
+    (key(number).to_le_bytes(), value(number, low).to_le_bytes())
 }
 
 #[inline]

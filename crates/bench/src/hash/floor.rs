@@ -76,8 +76,7 @@ impl Engine<HashJob> for HashFloor {
             Mix::Reads(0) => store(self.shape, buckets, records, plan),
             _ => load(self.shape, buckets, records, plan),
         });
-        let tally = tallies.into_iter().fold(Tally::default(), Tally::merge);
-        Ok(Outcome::of(job.operations(), elapsed, tally))
+        Ok(Outcome::of(job.operations(), elapsed, tallies.into_iter().sum()))
     }
 }
 

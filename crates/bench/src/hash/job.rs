@@ -162,6 +162,20 @@ impl HashJob {
         self.plans.iter().map(Vec::len).sum()
     }
 
+    /// Compares what probes hold with what the job must have left there.
+    pub(crate) fn check(&self, low: u32, before: &[Option<u64>], after: &[Option<u64>]) -> Result {
+        for ((&(number, writes), before), after) in self.probes.iter().zip(before).zip(after) {
+            let expected = match self.mix {
+                Mix::Reads(_) => Some(value(number, low)),
+                Mix::ReadModifyWrite => before.map(|value| value + u64::from(writes)),
+            };
+            if *after != expected {
+                bail!("entry {number} holds {after:x?} after {writes} writes, not {expected:x?}");
+            }
+        }
+        Ok(())
+    }
+
     /// The first so many operations of each thread.
     pub(crate) fn first(&self, ops: usize) -> HashJob {
         let first = |plan: &Vec<Op>| plan[..plan.len().min(ops)].to_vec();

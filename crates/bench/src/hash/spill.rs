@@ -126,46 +126,17 @@ impl Job for SpillJob {
     }
 }
 
-enum Entrant {
-    Store(Box<SpillForm>),
-    Disk(DiskReads),
-}
-
-impl Entrant {
+trait SpillEntrant: Engine<SpillJob> {
+    /// The store, if it is one.
     fn form(&mut self) -> Option<&mut SpillForm> {
-        match self {
-            Entrant::Store(form) => Some(form),
-            Entrant::Disk(_) => None,
-        }
+        None
     }
 }
 
-impl Engine<SpillJob> for Entrant {
-    fn name(&self) -> &str {
-        match self {
-            Entrant::Store(form) => form.name(),
-            Entrant::Disk(disk) => disk.name(),
-        }
-    }
+type Entrants = Vec<Box<dyn SpillEntrant>>;
 
-    fn runs(&self, job: &SpillJob) -> bool {
-        // Blind updates do not read the disk.
-        matches!(self, Entrant::Store(_)) || job.0.mix != Mix::Reads(0)
-    }
-
-    fn run(&mut self, job: &SpillJob) -> Result<Outcome> {
-        match self {
-            Entrant::Store(form) => form.run(&job.0),
-            Entrant::Disk(disk) => disk.run(&job.0),
-        }
-    }
-
-    fn latencies(&mut self, job: &SpillJob) -> Result<Option<Percentiles>> {
-        match self {
-            Entrant::Store(form) => form.latencies(&job.0).map(Some),
-            Entrant::Disk(_) => Ok(None),
-        }
-    }
+fn forms(entrants: &mut Entrants) -> impl Iterator<Item = &mut SpillForm> {
+    entrants.iter_mut().filter_map(|entrant| entrant.form())
 }
 
 /// Measures: loads a store for each form of each engine; then, for each workload, lets every store
@@ -192,7 +163,7 @@ pub(super) fn run_on(
     );
     let mut entrants = load(plan, &size, engines, folder.path(), &mut report)?;
     for depth in depths(&mut entrants, &plan.threads) {
-        entrants.push(Entrant::Disk(DiskReads::new(&file, depth, size.run_time / 2)));
+        entrants.push(Box::new(DiskReads::new(&file, depth, size.run_time / 2)));
     }
     // Of the mixes between reads and updates there is one here.
     let mixes = plan.workloads.iter().filter_map(|name| Mix::named(name));
@@ -203,7 +174,7 @@ pub(super) fn run_on(
             }
         }
     }
-    for form in entrants.iter_mut().filter_map(Entrant::form) {
+    for form in forms(&mut entrants) {
         if let Some(bytes) = form.store().accounted_bytes() {
             let per_entry = bytes as f64 / f64::from(size.keys);
             report.bytes_per_entry.insert(form.name().to_owned(), per_entry);
@@ -221,8 +192,8 @@ fn load(
     engines: &[SpillEngine],
     folder: &Path,
     report: &mut Report,
-) -> Result<Vec<Entrant>> {
-    let mut entrants = Vec::new();
+) -> Result<Entrants> {
+    let mut entrants = Entrants::new();
     for engine in engines.iter().filter(|engine| plan.takes(engine.name)) {
         report.progress.set_message(format!("{}: loading", engine.name));
         for &call in [1].iter().chain(engine.batches) {
@@ -230,15 +201,15 @@ fn load(
             let place = SpillPlace { dir, budget_bytes: size.budget_bytes, keys: size.keys };
             let form = SpillForm::open(engine, place, call)?;
             report.note("load", 1, engine.name, &OPERATIONS, Figure::new(form.load()?));
-            entrants.push(Entrant::Store(Box::new(form)));
+            entrants.push(Box::new(form));
         }
     }
     Ok(entrants)
 }
 
 /// Reads in flight that calls of these stores come to.
-fn depths(entrants: &mut [Entrant], threads: &[usize]) -> Vec<usize> {
-    let calls = entrants.iter_mut().filter_map(Entrant::form).map(|form| form.call());
+fn depths(entrants: &mut Entrants, threads: &[usize]) -> Vec<usize> {
+    let calls = forms(entrants).map(|form| form.call());
     let mut depths: Vec<usize> = calls
         .flat_map(|call| threads.iter().map(move |threads| depth_of(call, *threads)))
         .collect();
@@ -251,7 +222,7 @@ fn workload(
     args: &HashArgs,
     plan: &Plan,
     size: &SpillSize,
-    entrants: &mut Vec<Entrant>,
+    entrants: &mut Entrants,
     report: &mut Report,
     (mix, draw, threads): (Mix, Draw, usize),
 ) -> Result {
@@ -262,9 +233,9 @@ fn workload(
         let tag = first * 64 + round as u32;
         HashJob::plan(mix, draw, size.keys, threads, ops, tag)
     };
-    let (warm, paced) = (job(63), job(62));
+    let (warm, paced) = (job(63), SpillJob(job(62)));
     let warm_runs = WARM_RUNS.iter().find(|(of, _)| *of == draw).map_or(1, |(_, runs)| *runs);
-    for form in entrants.iter_mut().filter_map(Entrant::form) {
+    for form in forms(entrants) {
         report.progress.set_message(format!("{}: untimed", form.name()));
         let prepared = form
             .settle()
@@ -273,7 +244,7 @@ fn workload(
         prepared.map_err(|error| format!("{}: {error}", form.name()))?;
     }
     rounds(entrants, report, plan.runs, |round| SpillJob(job(round)))?;
-    for form in entrants.iter_mut().filter_map(Entrant::form) {
+    for form in forms(entrants) {
         share_of_disk(report, form, &warm.workload(), threads);
     }
     if !args.no_latencies {

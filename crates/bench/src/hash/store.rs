@@ -1,7 +1,6 @@
 //! The interface of a map, one key a call or many, and a job on one: the loop is compiled for each
 //! map and form of calls.
 
-use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,6 +51,12 @@ pub trait HashStore: Send + Sync + Sized {
         singly(self, mix, low, plan)
     }
 
+    /// Does what is planned with so many keys a call, where it has such calls.
+    #[inline]
+    fn work_many(&self, _call: usize, mix: Mix, low: u32, plan: &[Op]) -> Tally {
+        self.work(mix, low, plan)
+    }
+
     /// Bytes by its own account.
     fn accounted_bytes(&self) -> Option<u64> {
         None
@@ -72,30 +77,6 @@ impl<S: HashStore> Drop for Visit<'_, S> {
     fn drop(&mut self) {
         self.0.leave();
     }
-}
-
-/// A store that takes many keys in one call.
-pub(crate) trait BatchStore: HashStore {
-    type Key: Copy;
-    type Entry: Copy;
-
-    fn batch_key(key: u64) -> Self::Key;
-    fn batch_entry(key: u64, value: u64) -> Self::Entry;
-
-    /// Calls `read` with each value that is there.
-    fn get_many(&self, keys: &[Self::Key], read: impl FnMut(u64));
-    fn put_many(&self, entries: &[Self::Entry]);
-    fn increment_many(&self, keys: &[Self::Key]);
-}
-
-/// The form of calls: one key or many.
-pub(crate) trait CallForm<S>: 'static {
-    const NAME: &'static str;
-    /// Tells this form's updates from those of other forms of the same store.
-    const MARK: u32;
-    const CALL: usize;
-
-    fn work(store: &S, mix: Mix, low: u32, plan: &[Op]) -> Tally;
 }
 
 /// One key a call, in the order of the plan.
@@ -122,54 +103,6 @@ fn singly<S: HashStore>(store: &S, mix: Mix, low: u32, plan: &[Op]) -> Tally {
     tally
 }
 
-/// `N` keys a call: reads are gathered in one batch and updates in another, and each is handed
-/// over when it is full.
-#[inline]
-pub(crate) fn batched<const N: usize, S: BatchStore>(
-    store: &S,
-    mix: Mix,
-    low: u32,
-    plan: &[Op],
-) -> Tally {
-    let mut tally = Tally::default();
-    match mix {
-        Mix::ReadModifyWrite => {
-            let mut keys = [S::batch_key(0); N];
-            for part in plan.chunks(N) {
-                for (key_of, op) in keys.iter_mut().zip(part) {
-                    *key_of = S::batch_key(key(op.number()));
-                }
-                store.increment_many(&keys[..part.len()]);
-            }
-        }
-        Mix::Reads(_) => {
-            let mut reads = [S::batch_key(0); N];
-            let mut updates = [S::batch_entry(0, 0); N];
-            let (mut read_count, mut update_count) = (0, 0);
-            for op in plan {
-                let number = op.number();
-                let key = key(number);
-                // Both are written and one is kept, so that nothing waits for a guess.
-                reads[read_count] = S::batch_key(key);
-                updates[update_count] = S::batch_entry(key, value(number, low));
-                read_count += usize::from(!op.writes());
-                update_count += usize::from(op.writes());
-                if read_count == N {
-                    store.get_many(&reads, |value| tally.add(number_of(value)));
-                    read_count = 0;
-                }
-                if update_count == N {
-                    store.put_many(&updates);
-                    update_count = 0;
-                }
-            }
-            store.get_many(&reads[..read_count], |value| tally.add(number_of(value)));
-            store.put_many(&updates[..update_count]);
-        }
-    }
-    tally
-}
-
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HashLoad {
     pub(crate) elapsed: Duration,
@@ -187,19 +120,6 @@ pub(crate) trait HashContender: Engine<HashJob> {
 
     /// Reads every entry and compares: an error says what is wrong.
     fn check_everything(&mut self) -> Result;
-}
-
-pub(crate) struct Singles;
-
-impl<S: HashStore> CallForm<S> for Singles {
-    const NAME: &'static str = S::NAME;
-    const MARK: u32 = 0;
-    const CALL: usize = 1;
-
-    #[inline]
-    fn work(store: &S, mix: Mix, low: u32, plan: &[Op]) -> Tally {
-        store.work(mix, low, plan)
-    }
 }
 
 /// A map outside this workspace.
@@ -220,7 +140,7 @@ impl HashPeer {
 }
 
 fn singles<S: HashStore + 'static>() -> Box<dyn HashContender> {
-    Box::new(StoreForm::<S, Singles>::of(Arc::new(RwLock::new(Shared::empty())), Rank::First))
+    Box::new(StoreForm { name: S::NAME, call: 1, mark: 0, loads: true, shared: Shared::<S>::new() })
 }
 
 /// Operations of which one call is timed, where calls are timed singly.
@@ -235,29 +155,20 @@ pub(crate) struct Shared<S> {
     added: Option<u64>,
 }
 
-/// The rank of a form among those that share a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rank {
-    /// It loads and checks the store for all of them.
-    First,
-    Further,
-}
-
-pub(crate) struct StoreForm<S, F> {
-    shared: Arc<RwLock<Shared<S>>>,
-    rank: Rank,
-    form: PhantomData<F>,
-}
-
-impl<S: HashStore, F: CallForm<S>> StoreForm<S, F> {
-    pub(crate) fn of(shared: Arc<RwLock<Shared<S>>>, rank: Rank) -> StoreForm<S, F> {
-        StoreForm { shared, rank, form: PhantomData }
-    }
+pub(crate) struct StoreForm<S> {
+    pub(crate) name: &'static str,
+    /// Operations of a call.
+    pub(crate) call: usize,
+    /// Tells this form's updates from those of other forms of the same store.
+    pub(crate) mark: u32,
+    /// True if it loads and checks the store for all forms.
+    pub(crate) loads: bool,
+    pub(crate) shared: Arc<RwLock<Shared<S>>>,
 }
 
 impl<S: HashStore> Shared<S> {
-    pub(crate) fn empty() -> Shared<S> {
-        Shared { store: None, keys: 0, added: None }
+    pub(crate) fn new() -> Arc<RwLock<Shared<S>>> {
+        Arc::new(RwLock::new(Shared { store: None, keys: 0, added: None }))
     }
 
     fn store(&self) -> &S {
@@ -269,39 +180,37 @@ impl<S: HashStore> Shared<S> {
         job.probes.iter().map(|&(number, _)| self.store().get(key(number))).collect()
     }
 
-    /// Compares probes with what the job must have left there, and notes what it added.
+    /// Checks what a job has left, and notes what it added.
     fn check_after(&mut self, job: &HashJob, low: u32, before: &[Option<u64>]) -> Result {
-        for ((&(number, writes), before), after) in
-            job.probes.iter().zip(before).zip(self.probed(job))
-        {
-            let expected = match job.mix {
-                Mix::Reads(_) => Some(value(number, low)),
-                Mix::ReadModifyWrite => before.map(|value| value + u64::from(writes)),
-            };
-            if after != expected {
-                bail!("entry {number} holds {after:x?} after {writes} writes, not {expected:x?}");
-            }
-        }
-        match job.mix {
-            Mix::Reads(100) => {}
-            Mix::Reads(_) => self.added = None,
-            Mix::ReadModifyWrite => {
-                self.added = self.added.map(|added| added + job.operations() as u64);
-            }
-        }
+        job.check(low, before, &self.probed(job))?;
+        self.added = match job.mix {
+            Mix::Reads(100) => self.added,
+            Mix::Reads(_) => None,
+            Mix::ReadModifyWrite => self.added.map(|added| added + job.operations() as u64),
+        };
         Ok(())
     }
 }
 
-impl<S: HashStore + 'static, F: CallForm<S>> Engine<HashJob> for StoreForm<S, F> {
+impl<S: HashStore> StoreForm<S> {
+    #[inline]
+    fn work(&self, store: &S, mix: Mix, low: u32, plan: &[Op]) -> Tally {
+        match self.call {
+            1 => store.work(mix, low, plan),
+            call => store.work_many(call, mix, low, plan),
+        }
+    }
+}
+
+impl<S: HashStore + 'static> Engine<HashJob> for StoreForm<S> {
     fn name(&self) -> &str {
-        F::NAME
+        self.name
     }
 
     fn run(&mut self, job: &HashJob) -> Result<Outcome> {
         let mut shared = self.shared.write();
         let before = shared.probed(job);
-        let low = job.tag << 2 | F::MARK;
+        let low = job.tag << 2 | self.mark;
         let store = shared.store();
         // A quarter of the operations as reads, so that caches hold this store and not the last
         // contender's.
@@ -309,42 +218,35 @@ impl<S: HashStore + 'static, F: CallForm<S>> Engine<HashJob> for StoreForm<S, F>
             let _visit = Visit::begin(store);
             let reads: Vec<Op> =
                 plan[..plan.len() / 4].iter().map(|op| Op::read(op.number())).collect();
-            std::hint::black_box(F::work(store, Mix::Reads(100), low, &reads));
+            std::hint::black_box(self.work(store, Mix::Reads(100), low, &reads));
         });
         let (elapsed, tallies) = run_threads(&job.plans, |plan| {
             let _visit = Visit::begin(store);
-            F::work(store, job.mix, low, plan)
+            self.work(store, job.mix, low, plan)
         });
         shared.check_after(job, low, &before)?;
-        let tally = tallies.into_iter().fold(Tally::default(), Tally::merge);
-        Ok(Outcome::of(job.operations(), elapsed, tally))
+        Ok(Outcome::of(job.operations(), elapsed, tallies.into_iter().sum()))
     }
 
     fn latencies(&mut self, job: &HashJob) -> Result<Option<Percentiles>> {
         let mut shared = self.shared.write();
         let before = shared.probed(job);
-        let low = job.tag << 2 | F::MARK;
+        let low = job.tag << 2 | self.mark;
         let store = shared.store();
-        let (_, histograms) = run_threads(&job.plans, |plan| {
-            let _visit = Visit::begin(store);
-            let mut histogram = new_histogram();
-            for part in plan.chunks(SAMPLED) {
-                let (timed, rest) = part.split_at(F::CALL.min(part.len()));
-                let begin = Instant::now();
-                std::hint::black_box(F::work(store, job.mix, low, timed));
-                histogram.saturating_record(begin.elapsed().as_nanos() as u64);
-                std::hint::black_box(F::work(store, job.mix, low, rest));
-            }
-            histogram
-        });
+        let work = |_: &mut Visit<'_, S>, plan: &[Op]| {
+            std::hint::black_box(self.work(store, job.mix, low, plan));
+            Ok(())
+        };
+        let begin = || Visit::begin(store);
+        let latencies = time_calls(&job.plans, (self.call, SAMPLED), begin, work)?;
         shared.check_after(job, low, &before)?;
-        Percentiles::of_all(histograms).map(Some)
+        Ok(Some(latencies))
     }
 }
 
-impl<S: HashStore + 'static, F: CallForm<S>> HashContender for StoreForm<S, F> {
+impl<S: HashStore + 'static> HashContender for StoreForm<S> {
     fn load(&mut self, keys: u32) -> Result<Option<HashLoad>> {
-        if self.rank != Rank::First {
+        if !self.loads {
             return Ok(None);
         }
         let mut shared = self.shared.write();
@@ -368,7 +270,7 @@ impl<S: HashStore + 'static, F: CallForm<S>> HashContender for StoreForm<S, F> {
     }
 
     fn check_everything(&mut self) -> Result {
-        if self.rank != Rank::First {
+        if !self.loads {
             return Ok(());
         }
         let mut shared = self.shared.write();
@@ -378,13 +280,13 @@ impl<S: HashStore + 'static, F: CallForm<S>> HashContender for StoreForm<S, F> {
         for number in 0..shared.keys {
             let found = store.get(key(number));
             if found.map(number_of) != Some(u64::from(number)) {
-                bail!("{} holds {found:x?} for entry {number}", F::NAME);
+                bail!("{} holds {found:x?} for entry {number}", self.name);
             }
             low_sum += found.unwrap_or(0) & u64::from(u32::MAX);
         }
         drop(visit);
         if let Some(added) = shared.added.filter(|&added| added != low_sum) {
-            bail!("{} lost additions: {low_sum} of {added} are there", F::NAME);
+            bail!("{} lost additions: {low_sum} of {added} are there", self.name);
         }
         shared.added = Some(low_sum);
         Ok(())

@@ -187,7 +187,7 @@ impl<E: OrderedMap> Engine<OrderedJob> for LoadedMap<E> {
         let (elapsed, tallies) = run_threads(&plans, |plan| {
             map.work(space, job.workload.kind, plan, &mut buffers(space, job.workload.kind))
         });
-        let tally = tallies.into_iter().fold(Tally::default(), Tally::merge);
+        let tally = tallies.into_iter().sum();
         map.check(space, job.workload.kind, &plans)?;
         let operations = plans.iter().map(Vec::len).sum();
         Ok(Outcome::of(operations, elapsed, tally))
@@ -196,18 +196,15 @@ impl<E: OrderedMap> Engine<OrderedJob> for LoadedMap<E> {
     fn latencies(&mut self, job: &OrderedJob) -> Result<Option<Percentiles>> {
         let (space, plans) = (self.space(), plans(self.space(), job));
         let map = Map::of(job, &self.engine);
-        let (_, histograms) = run_threads(&plans, |plan| {
-            let mut histogram = new_histogram();
-            let mut buffers = buffers(space, job.workload.kind);
-            for call in plan.chunks(job.workload.kind.operations_of_a_call()) {
-                let begin = Instant::now();
-                std::hint::black_box(map.work(space, job.workload.kind, call, &mut buffers));
-                histogram.saturating_record(begin.elapsed().as_nanos() as u64);
-            }
-            histogram
-        });
-        map.check(space, job.workload.kind, &plans)?;
-        Percentiles::of_all(histograms).map(Some)
+        let kind = job.workload.kind;
+        let call = kind.operations_of_a_call();
+        let work = |buffers: &mut Vec<KeyBuffer>, call: &[KeyOp]| {
+            std::hint::black_box(map.work(space, kind, call, buffers));
+            Ok(())
+        };
+        let latencies = time_calls(&plans, (call, call), || buffers(space, kind), work)?;
+        map.check(space, kind, &plans)?;
+        Ok(Some(latencies))
     }
 }
 

@@ -7,13 +7,14 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memmap2::MmapMut;
 
+use super::{SpillEntrant, SpillJob};
 use crate::harness::*;
-use crate::hash::job::HashJob;
+use crate::hash::job::Mix;
 
 /// Most reads in flight that are measured: the disks that this was written on gave no more with
 /// more.
@@ -67,47 +68,23 @@ impl DiskFile {
 
     /// The number of reads of `depth` threads in about `time`, and the exact time.
     fn read(&self, depth: usize, time: Duration, seed: u64) -> Result<(usize, Duration)> {
-        let barrier = Barrier::new(depth);
-        let ends: Vec<Result<ReadSpan, std::io::Error>> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..depth)
-                .map(|thread| {
-                    let (seed, barrier) = (seed << 16 | thread as u64, &barrier);
-                    scope.spawn(move || {
-                        barrier.wait();
-                        self.read_for(time, seed)
-                    })
-                })
-                .collect();
-            threads.into_iter().map(|thread| thread.join().expect("reads do not panic")).collect()
-        });
-        let ends = ends.into_iter().collect::<Result<Vec<ReadSpan>, std::io::Error>>()?;
-        let begin = ends.iter().map(|end| end.begin).min().ok_or("no reads in flight")?;
-        let end = ends.iter().map(|end| end.end).max().ok_or("no reads in flight")?;
-        Ok((ends.iter().map(|end| end.reads).sum(), end - begin))
+        let seeds: Vec<u64> = (0..depth as u64).map(|thread| seed << 16 | thread).collect();
+        let (elapsed, reads) = run_threads(&seeds, |&seed| self.read_for(time, seed));
+        Ok((reads.into_iter().sum::<Result<usize>>()?, elapsed))
     }
 
-    fn read_for(&self, time: Duration, seed: u64) -> Result<ReadSpan, std::io::Error> {
+    fn read_for(&self, time: Duration, seed: u64) -> Result<usize> {
         let mut random = Random::new(seed);
         // A map is aligned as direct reads want it.
         let mut block = MmapMut::map_anon(BLOCK_BYTES)?;
-        let begin = Instant::now();
-        let mut reads = 0;
-        loop {
+        let (begin, mut reads) = (Instant::now(), 0);
+        while reads == 0 || begin.elapsed() < time {
             let offset = u64::from(random.below(self.blocks)) * BLOCK_BYTES as u64;
             self.file.read_exact_at(&mut block, offset)?;
             reads += 1;
-            let end = Instant::now();
-            if end >= begin + time {
-                return Ok(ReadSpan { reads, begin, end });
-            }
         }
+        Ok(reads)
     }
-}
-
-struct ReadSpan {
-    reads: usize,
-    begin: Instant,
-    end: Instant,
 }
 
 pub(crate) struct DiskReads {
@@ -121,13 +98,22 @@ impl DiskReads {
     pub(crate) fn new(file: &Arc<DiskFile>, depth: usize, time: Duration) -> DiskReads {
         DiskReads { name: name_of(depth), file: Arc::clone(file), depth, time }
     }
+}
 
-    pub(crate) fn name(&self) -> &str {
+impl SpillEntrant for DiskReads {}
+
+impl Engine<SpillJob> for DiskReads {
+    fn name(&self) -> &str {
         &self.name
     }
 
-    pub(crate) fn run(&mut self, job: &HashJob) -> Result<Outcome> {
-        let (reads, elapsed) = self.file.read(self.depth, self.time, u64::from(job.tag))?;
+    fn runs(&self, job: &SpillJob) -> bool {
+        // Blind updates do not read the disk.
+        job.0.mix != Mix::Reads(0)
+    }
+
+    fn run(&mut self, job: &SpillJob) -> Result<Outcome> {
+        let (reads, elapsed) = self.file.read(self.depth, self.time, u64::from(job.0.tag))?;
         Ok(Outcome::of(reads, elapsed, Tally::default()))
     }
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use super::store::{
     SpillEngine, SpillKey, SpillPlace, SpillStore, SpillVisit, VALUE_BYTES, checked, key, value,
 };
+use super::{SpillEntrant, SpillJob};
 use crate::harness::*;
-use crate::hash::job;
 use crate::hash::job::HashJob;
 use crate::hash::job::Mix;
 use crate::hash::job::Op;
@@ -50,10 +50,6 @@ impl SpillForm {
 
     pub(crate) fn store(&self) -> &dyn SpillStore {
         &**self.store.as_ref().expect("it is not being replaced")
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 
     pub(crate) fn call(&self) -> usize {
@@ -107,8 +103,8 @@ impl SpillForm {
     }
 
     /// Finds out how many operations of such a job take about `time`.
-    pub(crate) fn find_pace(&mut self, job: &HashJob, time: Duration) -> Result {
-        let planned = job.plans.iter().map(Vec::len).max().unwrap_or(0);
+    pub(crate) fn find_pace(&mut self, job: &SpillJob, time: Duration) -> Result {
+        let planned = job.0.plans.iter().map(Vec::len).max().unwrap_or(0);
         self.pace = (4 * self.call).max(256);
         loop {
             let begin = Instant::now();
@@ -197,25 +193,24 @@ impl SpillForm {
 
     fn probed(&self, job: &HashJob) -> Result<Vec<Option<u64>>> {
         let _visit = SpillVisit::begin(self.store());
-        probes(job).map(|&(number, _)| self.first_word(number)).collect()
+        job.probes.iter().take(PROBES).map(|&(number, _)| self.first_word(number)).collect()
     }
+}
 
-    fn check_after(&self, job: &HashJob, before: &[Option<u64>]) -> Result {
-        for ((&(number, writes), before), after) in probes(job).zip(before).zip(self.probed(job)?) {
-            let expected = match job.mix {
-                Mix::Reads(_) => Some(job::value(number, job.tag)),
-                Mix::ReadModifyWrite => before.map(|value| value + u64::from(writes)),
-            };
-            if after != expected {
-                bail!("entry {number} holds {after:x?} after {writes} writes, not {expected:x?}");
-            }
-        }
-        Ok(())
+impl SpillEntrant for SpillForm {
+    fn form(&mut self) -> Option<&mut SpillForm> {
+        Some(self)
+    }
+}
+
+impl Engine<SpillJob> for SpillForm {
+    fn name(&self) -> &str {
+        &self.name
     }
 
     /// Runs as much of a job as the pace allows, and checks it.
-    pub(crate) fn run(&mut self, job: &HashJob) -> Result<Outcome> {
-        let job = job.first(self.pace);
+    fn run(&mut self, job: &SpillJob) -> Result<Outcome> {
+        let job = job.0.first(self.pace);
         let before = self.probed(&job)?;
         let fetched = self.store().fetched();
         let (elapsed, tallies) = run_threads(&job.plans, |plan| {
@@ -224,14 +219,11 @@ impl SpillForm {
         });
         let operations = job.operations();
         let misses = fetched.zip(self.store().fetched());
-        let mut tally = Tally::default();
-        for part in tallies {
-            tally = tally.merge(part?);
-        }
+        let tally = tallies.into_iter().sum::<Result<Tally>>()?;
         if let Some(expected) = job.expected().filter(|expected| *expected != tally) {
             bail!("read {tally}, not {expected}");
         }
-        self.check_after(&job, &before)?;
+        job.check(job.tag, &before, &self.probed(&job)?)?;
         let mut outcome = Outcome::of(operations, elapsed, tally);
         outcome.figures.extend(misses.map(|(before, now)| {
             Figure::new((now - before) as f64 / operations as f64).unit(&MISSES)
@@ -239,26 +231,12 @@ impl SpillForm {
         Ok(outcome)
     }
 
-    pub(crate) fn latencies(&mut self, job: &HashJob) -> Result<Percentiles> {
-        let job = job.first(self.pace);
-        let (_, histograms) = run_threads(&job.plans, |plan| {
-            let _visit = SpillVisit::begin(self.store());
-            let mut histogram = new_histogram();
-            for part in plan.chunks(SAMPLED.max(self.call)) {
-                let (timed, rest) = part.split_at(self.call.min(part.len()));
-                let begin = Instant::now();
-                self.work(job.mix, job.tag, timed)?;
-                histogram.saturating_record(begin.elapsed().as_nanos() as u64);
-                self.work(job.mix, job.tag, rest)?;
-            }
-            Ok(histogram)
-        });
-        Percentiles::of_all(histograms.into_iter().collect::<Result<_>>()?)
+    fn latencies(&mut self, job: &SpillJob) -> Result<Option<Percentiles>> {
+        let job = job.0.first(self.pace);
+        let begin = || SpillVisit::begin(self.store());
+        let work = |_: &mut _, plan: &[Op]| self.work(job.mix, job.tag, plan).map(drop);
+        time_calls(&job.plans, (self.call, SAMPLED), begin, work).map(Some)
     }
-}
-
-fn probes(job: &HashJob) -> impl Iterator<Item = &(u32, u32)> {
-    job.probes.iter().take(PROBES)
 }
 
 /// Counts a value, under another number if any byte of it is wrong.
