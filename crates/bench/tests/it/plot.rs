@@ -4,6 +4,9 @@ use std::path::Path;
 
 use clap::Parser;
 use roxmltree::Document;
+use sapwood_bench::Result;
+
+use crate::Lines;
 
 #[derive(Parser)]
 struct Plot {
@@ -11,12 +14,8 @@ struct Plot {
     plot: sapwood_bench::plot::PlotArgs,
 }
 
-fn aggregate(words: &[&str], to: &Path) -> Result<Vec<u8>, sapwood_bench::Error> {
-    let to = to.to_str().ok_or("a path of words")?;
-    let mut printed = Vec::new();
-    let args = crate::Command::args(&[words, &["--plot", to]].concat())?;
-    sapwood_bench::aggregate::run_to(&args, &mut printed)?;
-    Ok(printed)
+fn aggregate(words: &str, to: &Path) -> Result<String> {
+    crate::run(&format!("aggregate {words} --plot {}", to.display()))
 }
 
 /// Rectangles of the plot, without its paper, and its texts.
@@ -31,7 +30,7 @@ fn bars_and_texts(svg: &str) -> (usize, Vec<String>) {
     (named("rect").count() - 1, texts.collect())
 }
 
-fn plot(files: &[&Path], to: &Path) -> Result<String, sapwood_bench::Error> {
+fn plot(files: &[&Path], to: &Path) -> Result<String> {
     let mut words = vec![Path::new("plot"), Path::new("--to"), to];
     words.extend(files);
     sapwood_bench::plot::run(&Plot::parse_from(words).plot)?;
@@ -43,12 +42,11 @@ fn a_bench_draws_a_bar_for_each_figure() {
     let folder = tempfile::tempdir().expect("a folder for the test");
     let (during, after) = (folder.path().join("during.svg"), folder.path().join("after.svg"));
     let flags = "--smoke --part sums --objects 2000 --threads 1 --json";
-    let flags: Vec<&str> = flags.split(' ').collect();
-    let printed = aggregate(&flags, &during).expect("it runs");
+    let printed = aggregate(flags, &during).expect("it runs");
     let lines = folder.path().join("lines.jsonl");
     std::fs::write(&lines, &printed).expect("a file for the test");
 
-    let figures = crate::lines(std::str::from_utf8(&printed).expect("text"));
+    let figures = Lines::of(&printed).0;
     for svg in [
         std::fs::read_to_string(&during).expect("it is drawn"),
         plot(&[&lines], &after).expect("it is drawn"),
@@ -112,7 +110,7 @@ fn what_cannot_be_drawn_is_refused_before_anything_is_measured() {
         [("none/figures.svg", "cannot write the plot "), ("figures.png", "ends in .svg")]
     {
         let path = folder.path().join(path);
-        let error = aggregate(&["--full"], &path).expect_err("it is refused");
+        let error = aggregate("--full", &path).expect_err("it is refused");
         assert!(error.to_string().contains(message), "{error}");
     }
     let empty = folder.path().join("empty");

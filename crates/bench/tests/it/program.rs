@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::{check_line, lines};
+use crate::Lines;
 
 fn bench(words: &[&str]) -> Output {
     let mut program = Command::new(env!("CARGO_BIN_EXE_sapwood-bench"));
@@ -68,41 +68,22 @@ fn each_bench_takes_its_flags_and_prints_what_was_asked_for() {
     ] {
         let flags = ["--smoke", "--json", "--engines", engine];
         let words: Vec<&str> = words.split(' ').chain(flags).collect();
-        let lines = lines(&printed(&words));
-        lines.iter().for_each(check_line);
-        assert!(lines.iter().all(|line| line["bench"] == words[0]), "{lines:?}");
-        assert!(lines.iter().all(|line| line["engine"] == engine), "{lines:?}");
-        let of_unit = lines.iter().filter(|line| line["unit"] == unit);
-        let found: BTreeSet<_> =
-            of_unit.map(|line| line["workload"].as_str().expect("a name")).collect();
-        assert_eq!(found, workloads.iter().copied().collect(), "{words:?}");
+        let mut lines = Lines::of(&printed(&words));
+        assert_eq!(lines.texts("bench"), BTreeSet::from([words[0]]));
+        assert_eq!(lines.texts("engine"), BTreeSet::from([engine]));
+        lines.0.retain(|line| line["unit"] == unit);
+        assert_eq!(lines.texts("workload"), workloads.iter().copied().collect(), "{words:?}");
     }
 }
 
 #[test]
 fn the_list_names_benches_workloads_and_engines() {
     let list = printed(&["list"]);
-    for name in [
-        "ordered",
-        "get-zero-copy",
-        "crossbeam-skiplist",
-        "hash",
-        "read-modify-write",
-        "dashmap",
-        "aggregate",
-        "floor-records",
-        "rollup",
-        "druid-onheap",
-        "sql",
-        "by-carrier",
-        "sqlite",
-        "server",
-        "redis",
-        "trees",
-        "pmdk-btree",
-        "durability",
-        "floor-disk",
-    ] {
+    let benches = "ordered hash aggregate rollup sql server trees durability";
+    let workloads = "get-zero-copy read-modify-write by-carrier";
+    let engines = "crossbeam-skiplist dashmap floor-records druid-onheap sqlite redis pmdk-btree \
+                   floor-disk";
+    for name in [benches, workloads, engines].join(" ").split(' ') {
         assert!(list.split_whitespace().any(|word| word == name), "{name} is missing in:\n{list}");
     }
 }
@@ -143,17 +124,16 @@ fn the_bench_of_statements_asks_processes_and_tables() {
     let path = dir.path().to_str().expect("a folder in words");
     let program = sapwood();
     let flags = ["sql", "--smoke", "--json", "--runs", "1", "--dir", path, "--program", &program];
-    let lines = lines(&printed(&flags));
-    lines.iter().for_each(check_line);
-    let count = |engine: &str, unit: &str| {
-        lines.iter().filter(|line| line["engine"] == engine && line["unit"] == unit).count()
+    let lines = Lines::of(&printed(&flags));
+    let counts = |engine, units: &[&str]| -> Vec<usize> {
+        units.iter().map(|unit| lines.count(engine, unit)).collect()
     };
     // Of two sets each: four questions of files; loads; four questions, a get and an update of a
     // process, and of a program, which counts rows of the latter.
-    assert_eq!(["questions/s", "rows/s", "ops/s"].map(|unit| count("sapwood", unit)), [8, 0, 0]);
+    assert_eq!(counts("sapwood", &["questions/s", "rows/s", "ops/s"]), [8, 0, 0]);
     for engine in ["sapwood-ordered", "sapwood-hash"] {
-        let counts = ["questions/s", "rows/s", "ops/s", "bytes"].map(|unit| count(engine, unit));
-        assert_eq!(counts, [20, 2, 4, 2], "{engine}");
+        let units = ["questions/s", "rows/s", "ops/s", "bytes"];
+        assert_eq!(counts(engine, &units), [20, 2, 4, 2], "{engine}");
     }
     let left = std::fs::read_dir(dir.path()).expect("the folder is still there").count();
     assert_eq!(left, 0, "files were left behind");
