@@ -34,10 +34,6 @@ impl Job for BesideJob<'_> {
         BESIDE.to_owned()
     }
 
-    fn unit(&self) -> &'static Unit {
-        &OPERATIONS
-    }
-
     fn threads(&self) -> usize {
         self.writers
     }

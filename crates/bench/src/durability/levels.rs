@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -21,8 +20,7 @@ pub(crate) const FLOOR: &str = "floor-disk";
 const BLOCK_BYTES: usize = 1 << 20;
 /// Blocks that are synced together: as much as a log may have unsynced by default.
 const SYNCED_BLOCKS: usize = 64;
-/// The least that the kernel writes, and the pages of the file that is synced.
-const PAGE_BYTES: usize = 4096;
+/// Pages of the file that is synced.
 const PAGES: usize = 1024;
 
 struct PutJob {
@@ -36,10 +34,6 @@ struct PutJob {
 impl Job for PutJob {
     fn workload(&self) -> String {
         format!("put {}", self.data.name())
-    }
-
-    fn unit(&self) -> &'static Unit {
-        &OPERATIONS
     }
 
     fn threads(&self) -> usize {
@@ -57,7 +51,9 @@ impl Engine<PutJob> for DiskFloor {
     fn run(&mut self, job: &PutJob) -> Result<Outcome> {
         let folder = Folder::new(&self.0, FLOOR)?;
         let bytes = Figure::new(bytes_a_second(folder.path(), job.time)?);
-        let syncs = Figure::new(syncs_a_second(folder.path(), job.time)?);
+        let goes_on = |count, elapsed| count == 0 || elapsed < job.time;
+        let (syncs, elapsed) = sync_pages(folder.path(), PAGES, goes_on)?;
+        let syncs = Figure::rate(syncs, elapsed);
         let bytes = bytes.of("sequential").unit(&BYTES_A_SECOND);
         let figures = [bytes, syncs.of("sync")].map(|figure| figure.on(1)).into();
         Ok(Outcome { figures, ..Outcome::default() })
@@ -78,23 +74,6 @@ fn bytes_a_second(dir: &Path, time: Duration) -> Result<f64> {
     }
     file.sync_data()?;
     Ok((blocks * BLOCK_BYTES) as f64 / begin.elapsed().as_secs_f64())
-}
-
-fn syncs_a_second(dir: &Path, time: Duration) -> Result<f64> {
-    let file = File::create(dir.join("syncs"))?;
-    let page = [1; PAGE_BYTES];
-    for at in 0..PAGES {
-        file.write_all_at(&page, (at * PAGE_BYTES) as u64)?;
-    }
-    file.sync_all()?;
-    let begin = Instant::now();
-    let mut count = 0;
-    while count == 0 || begin.elapsed() < time {
-        file.write_all_at(&page, (count % PAGES * PAGE_BYTES) as u64)?;
-        file.sync_data()?;
-        count += 1;
-    }
-    Ok(count as f64 / begin.elapsed().as_secs_f64())
 }
 
 struct Here {

@@ -34,10 +34,6 @@ impl Job for Opening {
     fn unit(&self) -> &'static Unit {
         &SECONDS
     }
-
-    fn threads(&self) -> usize {
-        1
-    }
 }
 
 struct Stored {

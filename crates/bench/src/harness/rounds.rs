@@ -13,9 +13,13 @@ use crate::harness::*;
 pub(crate) trait Job {
     fn workload(&self) -> String;
 
-    fn unit(&self) -> &'static Unit;
+    fn unit(&self) -> &'static Unit {
+        &OPERATIONS
+    }
 
-    fn threads(&self) -> usize;
+    fn threads(&self) -> usize {
+        1
+    }
 
     /// The tally that every engine must come to, where the job itself does not check it.
     fn expected(&self) -> Option<Tally> {

@@ -1,9 +1,10 @@
 //! The system: its name, memory, folders.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use memmap2::MmapMut;
 
@@ -99,39 +100,55 @@ impl Folder {
 
     /// Bytes that its files take of the disk; none without files.
     pub(crate) fn bytes(&self) -> Result<Option<u64>> {
-        let bytes = bytes_below(&self.0)?;
+        let mut bytes = 0;
+        for file in files_below(&self.0)? {
+            // `st_blocks` counts 512 bytes, whatever the file system's blocks are.
+            bytes += fs::metadata(file)?.blocks() * 512;
+        }
         Ok((bytes > 0).then_some(bytes))
     }
 
     /// Syncs all its files, so that what comes next finds the disk idle.
     pub(crate) fn sync(&self) -> Result {
-        sync_below(&self.0)
+        files_below(&self.0)?.iter().try_for_each(|file| Ok(fs::File::open(file)?.sync_data()?))
     }
 }
 
-fn sync_below(folder: &Path) -> Result {
+/// The files of a folder and of those within it.
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         match path.is_dir() {
-            true => sync_below(&path)?,
-            false => fs::File::open(&path)?.sync_data()?,
+            true => files.extend(files_below(&path)?),
+            false => files.push(path),
         }
     }
-    Ok(())
+    Ok(files)
 }
 
-fn bytes_below(folder: &Path) -> Result<u64> {
-    let mut bytes = 0;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let metadata = entry.metadata()?;
-        bytes += match metadata.is_dir() {
-            true => bytes_below(&entry.path())?,
-            // `st_blocks` counts 512 bytes, whatever the file system's blocks are.
-            false => metadata.blocks() * 512,
-        };
+const PAGE_BYTES: usize = 4096;
+
+/// Syncs a file whose room is there already, each time after a page was written, which is the least
+/// that the kernel writes; how often, and the time.
+pub(crate) fn sync_pages(
+    dir: &Path,
+    pages: usize,
+    goes_on: impl Fn(usize, Duration) -> bool,
+) -> Result<(usize, Duration)> {
+    let file = fs::File::create(dir.join("pages"))?;
+    let page = [1; PAGE_BYTES];
+    for at in 0..pages {
+        file.write_all_at(&page, (at * PAGE_BYTES) as u64)?;
     }
-    Ok(bytes)
+    file.sync_all()?;
+    let (begin, mut count) = (Instant::now(), 0);
+    while goes_on(count, begin.elapsed()) {
+        file.write_all_at(&page, (count % pages * PAGE_BYTES) as u64)?;
+        file.sync_data()?;
+        count += 1;
+    }
+    Ok((count, begin.elapsed()))
 }
 
 impl Drop for Folder {

@@ -207,10 +207,6 @@ impl Job for HashJob {
         format!("{} {}", self.mix.name(), self.draw.name())
     }
 
-    fn unit(&self) -> &'static Unit {
-        &OPERATIONS
-    }
-
     fn threads(&self) -> usize {
         self.plans.len()
     }

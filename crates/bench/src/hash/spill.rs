@@ -117,10 +117,6 @@ impl Job for SpillJob {
         self.0.workload()
     }
 
-    fn unit(&self) -> &'static Unit {
-        &OPERATIONS
-    }
-
     fn threads(&self) -> usize {
         self.0.threads()
     }

@@ -118,8 +118,4 @@ impl Job for ServerJob {
             ServerWorkload::Sum(_) => &OBJECTS,
         }
     }
-
-    fn threads(&self) -> usize {
-        1
-    }
 }

@@ -13,23 +13,18 @@ use super::store::{
 use super::{BTREE, CRIT_BIT, RED_BLACK};
 use crate::harness::*;
 
-pub(crate) const ENGINES: [TreeEngine; 3] = [
-    TreeEngine {
-        name: BTREE,
-        open: |place| open(place, TreeKind::BTree),
-        recover: Some(|place, entries| recover(place, entries, TreeKind::BTree)),
-    },
-    TreeEngine {
-        name: CRIT_BIT,
-        open: |place| open(place, TreeKind::CritBit),
-        recover: Some(|place, entries| recover(place, entries, TreeKind::CritBit)),
-    },
-    TreeEngine {
-        name: RED_BLACK,
-        open: |place| open(place, TreeKind::RedBlack),
-        recover: Some(|place, entries| recover(place, entries, TreeKind::RedBlack)),
-    },
-];
+macro_rules! engine {
+    ($name:ident, $kind:ident) => {
+        TreeEngine {
+            name: $name,
+            open: |place| open(place, TreeKind::$kind),
+            recover: Some(|place, entries| recover(place, entries, TreeKind::$kind)),
+        }
+    };
+}
+
+pub(crate) const ENGINES: [TreeEngine; 3] =
+    [engine!(BTREE, BTree), engine!(CRIT_BIT, CritBit), engine!(RED_BLACK, RedBlack)];
 
 const NAME: &str = "bench";
 
@@ -84,10 +79,6 @@ fn value_of(bytes: Vec<u8>) -> Result<TreeValue> {
 }
 
 impl TreeStore for OurTree {
-    fn insert(&mut self, entry: &TreeEntry) -> Result {
-        Writers::insert(self, entry)
-    }
-
     fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>> {
         self.tree.remove(key)?.map(value_of).transpose()
     }

@@ -29,15 +29,6 @@ impl TreeStore for StdMap {
         Ok(self.0.remove(key))
     }
 
-    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result {
-        entries.iter().try_for_each(|entry| self.insert(entry))
-    }
-
-    fn remove_all(&mut self, entries: &[TreeEntry], removed: &mut dyn FnMut(&[u8])) -> Result {
-        entries.iter().filter_map(|(key, _)| self.0.remove(key)).for_each(|value| removed(&value));
-        Ok(())
-    }
-
     fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result {
         entries.iter().filter_map(|(key, _)| self.0.get(key)).for_each(|value| read(value));
         Ok(())
@@ -46,10 +37,6 @@ impl TreeStore for StdMap {
     fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result {
         self.0.iter().for_each(|(key, value)| read(key, value));
         Ok(())
-    }
-
-    fn writers(&self) -> Option<&dyn Writers> {
-        None
     }
 }
 
@@ -93,10 +80,6 @@ impl RedbTree {
 }
 
 impl TreeStore for RedbTree {
-    fn insert(&mut self, entry: &TreeEntry) -> Result {
-        Writers::insert(self, entry)
-    }
-
     fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>> {
         self.write(|table| Ok(table.remove(key)?.map(|value| *value.value())))
     }

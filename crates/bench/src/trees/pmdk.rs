@@ -95,10 +95,6 @@ impl PmdkTree {
 const NO_VALUE: TreeValue = [0; 8];
 
 impl TreeStore for PmdkTree {
-    fn insert(&mut self, entry: &TreeEntry) -> Result {
-        Writers::insert(self, entry)
-    }
-
     fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>> {
         let removed = self.ask("remove-each", &[(*key, NO_VALUE)])?;
         Ok(removed.first().map(|&(_, value)| value))

@@ -76,7 +76,9 @@ pub struct Recovery {
 /// A store under test. Errors are those of the engine.
 pub trait TreeStore {
     /// Inserts an entry whose key is not there, in a transaction of its own.
-    fn insert(&mut self, entry: &TreeEntry) -> Result;
+    fn insert(&mut self, entry: &TreeEntry) -> Result {
+        self.writers().ok_or("it has no writers")?.insert(entry)
+    }
 
     /// Removes a key in a transaction of its own, and returns what it had.
     fn remove(&mut self, key: &TreeKey) -> Result<Option<TreeValue>>;
@@ -96,11 +98,15 @@ pub trait TreeStore {
         Ok(())
     }
 
-    /// Inserts entries whose keys are not there, in one transaction.
-    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result;
+    /// Inserts entries whose keys are not there, in one transaction where there are such.
+    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result {
+        self.insert_each(entries)
+    }
 
-    /// Removes entries in one transaction, and tells the value that each had.
-    fn remove_all(&mut self, entries: &[TreeEntry], removed: &mut dyn FnMut(&[u8])) -> Result;
+    /// Removes entries in one transaction where there are such, and tells the value that each had.
+    fn remove_all(&mut self, entries: &[TreeEntry], removed: &mut dyn FnMut(&[u8])) -> Result {
+        self.remove_each(entries, removed)
+    }
 
     /// Tells the value of each entry's key, within one read transaction where there are such.
     fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result;
@@ -109,7 +115,9 @@ pub trait TreeStore {
     fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result;
 
     /// The store for several writers; none if its commits do not last.
-    fn writers(&self) -> Option<&dyn Writers>;
+    fn writers(&self) -> Option<&dyn Writers> {
+        None
+    }
 
     /// The time of the last call by the store's own clock, if it has one: a store in another
     /// process does not count the way of its entries to and fro.

@@ -1,9 +1,7 @@
 //! An engine's turn in a round: it runs the workloads one after the other, each pair of inserts and
 //! removes on an empty folder of its own.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,9 +10,6 @@ use crate::harness::*;
 
 /// One sync of the disk: the least cost of a durable commit that shares it with none.
 pub(crate) const FLOOR: &str = "floor-fdatasync";
-/// Bytes of a write: a page, which is what the kernel writes.
-const WRITE_BYTES: usize = 4096;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Order {
     /// All 64 bits drawn at random
@@ -67,14 +62,6 @@ impl Job for TreeJob {
     fn workload(&self) -> String {
         self.workload_of("all workloads")
     }
-
-    fn unit(&self) -> &'static Unit {
-        &OPERATIONS
-    }
-
-    fn threads(&self) -> usize {
-        1
-    }
 }
 
 pub(crate) struct SyncFloor;
@@ -86,26 +73,10 @@ impl Engine<TreeJob> for SyncFloor {
 
     fn run(&mut self, job: &TreeJob) -> Result<Outcome> {
         let folder = Folder::new(&job.dir, FLOOR)?;
-        let elapsed = syncs(folder.path(), job.syncs)?;
+        let (_, elapsed) = sync_pages(folder.path(), job.syncs, |count, _| count < job.syncs)?;
         let figure = Figure::rate(job.syncs, elapsed).of(job.workload_of("sync"));
         Ok(Outcome { figures: vec![figure], ..Outcome::default() })
     }
-}
-
-/// Syncs of a file whose room is there already, each after a page was written.
-fn syncs(dir: &Path, count: usize) -> Result<Duration> {
-    let file = File::create(dir.join("floor"))?;
-    let page = [1; WRITE_BYTES];
-    for at in 0..count {
-        file.write_all_at(&page, (at * WRITE_BYTES) as u64)?;
-    }
-    file.sync_all()?;
-    let begin = Instant::now();
-    for at in 0..count {
-        file.write_all_at(&page, (at * WRITE_BYTES) as u64)?;
-        file.sync_data()?;
-    }
-    Ok(begin.elapsed())
 }
 
 pub(crate) struct TreeContender(pub(crate) TreeEngine);
@@ -158,12 +129,8 @@ impl Turn<'_> {
         let full = store.log_position()?;
         self.log("insert-each", log, full, inserted.len());
         check_contents(&*store, inserted)?;
-        let mut tally = Tally::default();
-        let begin = Instant::now();
-        store.remove_each(removed, &mut |value| tally.add(number(value)))?;
-        self.rate("remove-each", removed.len(), took(&*store, begin));
+        self.read("remove-each", removed, &mut *store, TreeStore::remove_each)?;
         self.log("remove-each", full, store.log_position()?, removed.len());
-        check("removed", tally, values(removed))?;
         check_contents(&*store, &[])
     }
 
@@ -184,11 +151,7 @@ impl Turn<'_> {
             self.figure("insert-together", per_entry.unit(&BYTES_OF_ENTRY));
         }
 
-        let mut tally = Tally::default();
-        let begin = Instant::now();
-        store.get_all(taken, &mut |value| tally.add(number(value)))?;
-        self.rate("get", taken.len(), took(&*store, begin));
-        check("found", tally, values(taken))?;
+        self.read("get", taken, &mut *store, |store, entries, read| store.get_all(entries, read))?;
 
         let mut tally = Tally::default();
         let (mut is_ordered, mut last) = (true, None);
@@ -207,12 +170,23 @@ impl Turn<'_> {
 
         let most = self.most(&*store, TreePhase::RemoveTogether, taken.len());
         let (removed, left) = taken.split_at(most);
+        self.read("remove-together", removed, &mut *store, TreeStore::remove_all)?;
+        check_contents(&*store, left)
+    }
+
+    /// Times work that tells a value for each entry: it must be its own.
+    fn read(
+        &mut self,
+        phase: &str,
+        entries: &[TreeEntry],
+        store: &mut Store,
+        work: impl FnOnce(&mut Store, &[TreeEntry], &mut dyn FnMut(&[u8])) -> Result,
+    ) -> Result {
         let mut tally = Tally::default();
         let begin = Instant::now();
-        store.remove_all(removed, &mut |value| tally.add(number(value)))?;
-        self.rate("remove-together", removed.len(), took(&*store, begin));
-        check("removed", tally, values(removed))?;
-        check_contents(&*store, left)
+        work(store, entries, &mut |value| tally.add(number(value)))?;
+        self.rate(phase, entries.len(), took(store, begin));
+        check(phase, tally, values(entries))
     }
 
     /// Runs durable commits, by so many writers together.
@@ -254,11 +228,7 @@ impl Turn<'_> {
         let folder = Folder::new(&self.job.dir, self.engine.name)?;
         let mut store = (self.engine.open)(&self.place(&folder, CommitLevel::Buffered, count))?;
         store.insert_all(&inserted)?;
-        let mut tally = Tally::default();
-        let begin = Instant::now();
-        store.remove_all(&taken, &mut |value| tally.add(number(value)))?;
-        self.rate("remove-tenfold", taken.len(), begin.elapsed());
-        check("removed", tally, values(&taken))
+        self.read("remove-tenfold", &taken, &mut *store, TreeStore::remove_all)
     }
 
     fn place(&self, folder: &Folder, level: CommitLevel, keys: usize) -> TreePlace {
@@ -343,11 +313,13 @@ fn check_contents(store: &dyn TreeStore, entries: &[TreeEntry]) -> Result {
 }
 
 fn check(what: &str, found: Tally, expected: Tally) -> Result {
-    match found == expected {
-        true => Ok(()),
-        false => bail!("{what} {found}, not {expected}"),
+    if found != expected {
+        bail!("{what}: {found}, not {expected}");
     }
+    Ok(())
 }
+
+type Store = dyn TreeStore;
 
 /// The entries of a run, in the orders in which they are used.
 struct Entries {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sapwood_bench::Result;
 use sapwood_bench::trees::{
-    Limit, TreeEngine, TreeEntry, TreeKey, TreePhase, TreeStore, TreeValue, Writers, run_with,
+    Limit, TreeEngine, TreeEntry, TreeKey, TreePhase, TreeStore, TreeValue, run_with,
 };
 
 use crate::{Command, Lines, check_texts};
@@ -26,14 +26,6 @@ impl TreeStore for Elsewhere {
         Ok(self.0.remove(key))
     }
 
-    fn insert_all(&mut self, entries: &[TreeEntry]) -> Result {
-        self.insert_each(entries)
-    }
-
-    fn remove_all(&mut self, entries: &[TreeEntry], removed: &mut dyn FnMut(&[u8])) -> Result {
-        self.remove_each(entries, removed)
-    }
-
     fn get_all(&self, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result {
         entries.iter().filter_map(|(key, _)| self.0.get(key)).for_each(|value| read(value));
         Ok(())
@@ -42,10 +34,6 @@ impl TreeStore for Elsewhere {
     fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result {
         self.0.iter().for_each(|(key, value)| read(key, value));
         Ok(())
-    }
-
-    fn writers(&self) -> Option<&dyn Writers> {
-        None
     }
 
     fn elapsed(&self) -> Option<Duration> {
