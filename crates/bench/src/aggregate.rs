@@ -18,14 +18,15 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sapwood::aggregate::Executor;
 use serde_json::json;
 
 use crate::harness::*;
-use disaggregate::{Disaggregation, Spread, SpreadFloor, SpreadTotal};
-use engines::{Answers, LoadedTable, TableKind, WAYS, Way};
+use disaggregate::SpreadTotal;
+use engines::{AggregateWay, LoadedTable, TableKind, WAYS};
 use floor::{AggregateFloor, COLUMN, LOOK_UPS, RECORDS, RecordMemory};
-use job::{Fraction, Pick, Picked, Sums};
+use job::{AggregateJob, Fraction, Pick, Picked};
 use objects::Objects;
 use writers::WrittenTable;
 
@@ -233,7 +234,7 @@ impl AggregateCourse<'_> {
             let bytes = store.bytes() as f64 / count as f64;
             let ways = WAYS.iter().filter(|way| way.kind == kind);
             report.bytes_per_entry.extend(ways.map(|way| (way.name.to_owned(), bytes)));
-            report.title += &format!("; {}: {bytes:.1} B an object", kind.title());
+            report.title += &format!("; {} table: {bytes:.1} B an object", kind.name());
             stores.push(store);
         }
         Ok(AggregateCourse { plan, objects, picks: picks?, stores, report })
@@ -241,11 +242,23 @@ impl AggregateCourse<'_> {
 
     fn run(mut self, parts: &[AggregatePart]) -> Result<Report> {
         let has = |part| parts.is_empty() || parts.contains(&part);
-        if has(AggregatePart::Sums) {
-            self.sums()?;
-        }
-        if has(AggregatePart::Disaggregate) {
-            self.disaggregations()?;
+        let mut engines = self.engines();
+        for (part, picks) in [
+            (AggregatePart::Sums, &Pick::ALL[..]),
+            (AggregatePart::Disaggregate, &disaggregate::PICKS),
+        ] {
+            let (runs, times) = (self.plan.runs, self.times());
+            let is_sum = part == AggregatePart::Sums;
+            for &threads in self.plan.threads.iter().filter(|_| has(part)) {
+                for picked in self.picks.iter().filter(|picked| picks.contains(&picked.pick)) {
+                    if is_sum && !self.plan.runs(picked.pick.name()) {
+                        continue;
+                    }
+                    let total = if is_sum { None } else { Some(SpreadTotal::new(picked)?.into()) };
+                    let job = AggregateJob { picked: Arc::clone(picked), total, threads, times };
+                    rounds(&mut engines, &mut self.report, runs, |_| job.clone())?;
+                }
+            }
         }
         // Writers move amounts between objects, so that they come last.
         if has(AggregatePart::Writers) {
@@ -253,6 +266,25 @@ impl AggregateCourse<'_> {
         }
         context(&mut self.report);
         Ok(self.report)
+    }
+
+    /// The ways of the tables that are there, and the floor, if they are wanted.
+    fn engines(&self) -> Vec<Box<dyn Engine<AggregateJob>>> {
+        let mut engines: Vec<Box<dyn Engine<AggregateJob>>> = Vec::new();
+        for way in WAYS.into_iter().filter(|way| self.plan.takes(way.name)) {
+            for store in self.stores.iter().filter(|store| store.kind() == way.kind) {
+                let store = store.clone();
+                engines.push(Box::new(AggregateWay { way, store, tired_of: None }));
+            }
+        }
+        let floors = [RECORDS, COLUMN, LOOK_UPS].into_iter().filter(|name| self.plan.takes(name));
+        let mut memory = None;
+        for name in floors {
+            let load = || Arc::new(Mutex::new(RecordMemory::load(&self.objects)));
+            let memory = Arc::clone(memory.get_or_insert_with(load));
+            engines.push(Box::new(AggregateFloor { name, memory }));
+        }
+        engines
     }
 
     /// Repetitions of a query in a run: a small table is asked several times.
@@ -263,61 +295,6 @@ impl AggregateCourse<'_> {
 
     fn picked(&self, pick: Pick) -> &Arc<Picked> {
         self.picks.iter().find(|picked| picked.pick == pick).expect("all picks are there")
-    }
-
-    fn ways(&self) -> impl Iterator<Item = (Way, &LoadedTable)> {
-        let wanted = WAYS.into_iter().filter(|way| self.plan.takes(way.name));
-        wanted.flat_map(|way| {
-            self.stores.iter().filter(move |it| it.kind() == way.kind).map(move |it| (way, it))
-        })
-    }
-
-    fn floor(&self, names: &[&'static str]) -> Option<RecordMemory> {
-        names.iter().any(|name| self.plan.takes(name)).then(|| RecordMemory::load(&self.objects))
-    }
-
-    fn sums(&mut self) -> Result {
-        let mut engines: Vec<Box<dyn Engine<Sums>>> = Vec::new();
-        for (way, store) in self.ways() {
-            engines.push(Box::new(Answers::new(way, store.clone())));
-        }
-        let names = [RECORDS, COLUMN, LOOK_UPS];
-        if let Some(memory) = self.floor(&names).map(Arc::new) {
-            for name in names.into_iter().filter(|name| self.plan.takes(name)) {
-                engines.push(Box::new(AggregateFloor { name, memory: Arc::clone(&memory) }));
-            }
-        }
-        let (runs, times) = (self.plan.runs, self.times());
-        for &threads in &self.plan.threads {
-            for picked in self.picks.iter().filter(|it| self.plan.runs(it.pick.name())) {
-                let job = Sums { picked: Arc::clone(picked), threads, times };
-                rounds(&mut engines, &mut self.report, runs, |_| job.clone())?;
-            }
-        }
-        Ok(())
-    }
-
-    fn disaggregations(&mut self) -> Result {
-        let mut engines: Vec<Box<dyn Engine<Disaggregation>>> = Vec::new();
-        for (way, store) in self.ways() {
-            engines.push(Box::new(Spread::new(way, store.clone())));
-        }
-        let names = [RECORDS, LOOK_UPS];
-        if let Some(memory) = self.floor(&names) {
-            let memory = Arc::new(parking_lot::Mutex::new(memory));
-            for name in names.into_iter().filter(|name| self.plan.takes(name)) {
-                engines.push(Box::new(SpreadFloor { name, memory: Arc::clone(&memory) }));
-            }
-        }
-        let (runs, times) = (self.plan.runs, self.times());
-        for &threads in &self.plan.threads {
-            for pick in disaggregate::PICKS {
-                let total = Arc::new(SpreadTotal::new(self.picked(pick))?);
-                let job = Disaggregation { total, threads, times };
-                rounds(&mut engines, &mut self.report, runs, |_| job.clone())?;
-            }
-        }
-        Ok(())
     }
 
     fn writers(&mut self) -> Result {

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use sapwood::aggregate::{Compiled, Execution, Executor};
 use sapwood::{Db, HashTableOptions, OrderedTableOptions, RecordLayout, Table};
 
-use super::job::{Pick, SUM, Sums};
+use super::disaggregate;
+use super::job::{AggregateJob, Pick, SUM};
 use super::objects::{Objects, amount, key};
 use super::{LOG, LOOK_UP, ORDERED_LOOK_UP, ORDERED_PLANNER, ORDERED_RANGE, PLANNER, WALK};
 use crate::harness::*;
@@ -18,7 +19,7 @@ pub(crate) struct LoadedTable {
     pub(crate) table: Table,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum TableKind {
     Hash,
     Ordered,
@@ -27,18 +28,9 @@ pub(crate) enum TableKind {
 impl TableKind {
     pub(crate) const ALL: [TableKind; 2] = [TableKind::Hash, TableKind::Ordered];
 
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            TableKind::Hash => "hash table",
-            TableKind::Ordered => "ordered table",
-        }
-    }
-
+    /// About the bytes that an object takes.
     pub(crate) fn bytes_expected(self) -> u64 {
-        match self {
-            TableKind::Hash => 50,
-            TableKind::Ordered => 60,
-        }
+        if self == TableKind::Hash { 50 } else { 60 }
     }
 }
 
@@ -56,7 +48,7 @@ impl LoadedTable {
                 db.create_ordered_table("ordered", OrderedTableOptions::default())?.into()
             }
         };
-        for numbers in objects.in_load_order().chunks(LOADED_TOGETHER) {
+        for numbers in objects.in_load_order.chunks(LOADED_TOGETHER) {
             let entry = |&number: &u32| (key(number), amount(number).to_le_bytes());
             let entries: Vec<_> = numbers.iter().map(entry).collect();
             table.put_many(&entries)?;
@@ -86,10 +78,6 @@ impl LoadedTable {
             sapwood::aggregate::Value::Int(sum) => Ok((answer.tally.matched, *sum, executor)),
             other => bail!("{SUM} of integers is {other}, not an integer"),
         }
-    }
-
-    pub(crate) fn add_many(&self, deltas: &[([u8; 8], i64)]) -> Result {
-        Ok(self.table.add_many(deltas)?)
     }
 
     /// Compacts a log. After a walk as of one moment, updates copy records and the log grows, so
@@ -151,23 +139,6 @@ impl Way {
 /// A run that takes longer than this is not repeated on the same threads.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// The patience with a slow way: it repeats less often.
-#[derive(Default)]
-pub(crate) struct Patience {
-    /// The workload and the threads of a run that took too long.
-    tired_of: Option<(Pick, usize)>,
-}
-
-impl Patience {
-    pub(crate) fn note(&mut self, pick: Pick, threads: usize, elapsed: Duration) {
-        self.tired_of = (elapsed > LONGEST).then_some((pick, threads));
-    }
-
-    pub(crate) fn allows(&self, pick: Pick, threads: usize) -> bool {
-        self.tired_of != Some((pick, threads))
-    }
-}
-
 pub(crate) fn execution_by(way: Way, threads: usize) -> Execution<'static> {
     let execution = Execution::new().threads(threads);
     let execution = if way.at_one_moment { execution.at_one_moment() } else { execution };
@@ -177,46 +148,56 @@ pub(crate) fn execution_by(way: Way, threads: usize) -> Execution<'static> {
     }
 }
 
-pub(crate) struct Answers {
-    way: Way,
-    store: LoadedTable,
-    patience: Patience,
+/// A way to sum and to disaggregate, as an engine.
+pub(crate) struct AggregateWay {
+    pub(crate) way: Way,
+    pub(crate) store: LoadedTable,
+    /// The workload and the threads of a run that took too long: it is not repeated.
+    pub(crate) tired_of: Option<(String, usize)>,
 }
 
-impl Answers {
-    pub(crate) fn new(way: Way, store: LoadedTable) -> Answers {
-        Answers { way, store, patience: Patience::default() }
-    }
-}
-
-impl Engine<Sums> for Answers {
+impl Engine<AggregateJob> for AggregateWay {
     fn name(&self) -> &str {
         self.way.name
     }
 
-    fn runs(&self, job: &Sums) -> bool {
+    fn runs(&self, job: &AggregateJob) -> bool {
         let pick = job.picked.pick;
-        self.way.answers(pick) && self.patience.allows(pick, job.threads)
+        let can = match job.total {
+            Some(_) => disaggregate::SPREAD.contains(&(self.way.name, pick)),
+            None => self.way.answers(pick),
+        };
+        can && self.tired_of != Some((job.workload(), job.threads))
     }
 
-    fn run(&mut self, job: &Sums) -> Result<Outcome> {
+    fn run(&mut self, job: &AggregateJob) -> Result<Outcome> {
         let execution = execution_by(self.way, job.threads);
-        let mut tally = Tally::default();
-        let mut reached_by = None;
-        let begin = Instant::now();
+        let (mut elapsed, mut tally) = (Duration::ZERO, Tally::default());
+        let mut more = Fields::new();
         for _ in 0..job.times {
-            let (entries, sum, executor) = self.store.sum(&job.picked.query, &execution)?;
-            tally = tally.merge(Tally { entries, sum: sum as u64 });
-            reached_by = Some(executor);
+            let found = match &job.total {
+                Some(total) => {
+                    let (took, found) =
+                        self.store.there_and_back(&job.picked, total, &execution)?;
+                    elapsed += took;
+                    found
+                }
+                None => {
+                    let begin = Instant::now();
+                    let (entries, sum, executor) = self.store.sum(&job.picked.query, &execution)?;
+                    elapsed += begin.elapsed();
+                    if self.way.executor.is_none() {
+                        // The planner's choice.
+                        more = fields(serde_json::json!({ "executor": executor.to_string() }));
+                    }
+                    Tally { entries, sum: sum as u64 }
+                }
+            };
+            tally = tally.merge(found);
         }
-        let elapsed = begin.elapsed();
-        self.patience.note(job.picked.pick, job.threads, elapsed);
+        self.tired_of = (elapsed > LONGEST).then(|| (job.workload(), job.threads));
         let mut outcome = Outcome::of(job.picked.len() * job.times, elapsed, tally);
-        if let (None, Some(executor)) = (self.way.executor, reached_by) {
-            // The planner's choice.
-            outcome.figures[0].fields =
-                fields(serde_json::json!({ "executor": executor.to_string() }));
-        }
+        outcome.figures[0].fields = more;
         Ok(outcome)
     }
 }

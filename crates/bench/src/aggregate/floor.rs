@@ -6,14 +6,16 @@
 //! on each other, so that they are in flight together.
 
 use std::hint::black_box;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use memmap2::MmapMut;
+use parking_lot::Mutex;
 use zerocopy::FromBytes;
 
-use super::job::{Pick, Sums};
+use super::disaggregate;
+use super::job::{AggregateJob, Pick};
 use super::objects::{Objects, Placed, amount, key};
 use crate::harness::*;
 
@@ -32,7 +34,7 @@ pub(crate) const LOOK_UPS: &str = "floor-look-up";
 
 pub(crate) struct AggregateFloor {
     pub(crate) name: &'static str,
-    pub(crate) memory: Arc<RecordMemory>,
+    pub(crate) memory: Arc<Mutex<RecordMemory>>,
 }
 
 pub(crate) struct RecordMemory {
@@ -51,7 +53,7 @@ impl RecordMemory {
         };
         let records = <[Record]>::mut_from_bytes(&mut memory.records).expect(ALIGNED);
         let column = <[u64]>::mut_from_bytes(&mut memory.column).expect(ALIGNED);
-        for ((record, word), &number) in records.iter_mut().zip(column).zip(objects.in_load_order())
+        for ((record, word), &number) in records.iter_mut().zip(column).zip(&objects.in_load_order)
         {
             *word = amount(number) as u64;
             *record = [LIVE, u64::from_ne_bytes(key(number)), *word];
@@ -85,54 +87,58 @@ impl RecordMemory {
 
 const ALIGNED: &str = "a map is page-aligned and as long as it was asked to be";
 
-impl Engine<Sums> for AggregateFloor {
+impl Engine<AggregateJob> for AggregateFloor {
     fn name(&self) -> &str {
         self.name
     }
 
-    fn runs(&self, job: &Sums) -> bool {
-        match (self.name, job.picked.pick) {
-            (COLUMN, pick) => pick == Pick::Everything,
-            (RECORDS, pick) => !pick.is_list(),
-            (_, pick) => pick != Pick::Everything,
+    fn runs(&self, job: &AggregateJob) -> bool {
+        let pick = job.picked.pick;
+        match self.name {
+            COLUMN => pick == Pick::Everything && job.total.is_none(),
+            // A total is added in place by look-ups, where not all objects are selected.
+            RECORDS if job.total.is_some() => pick == Pick::Everything,
+            RECORDS => !pick.is_list(),
+            _ => pick != Pick::Everything,
         }
     }
 
-    fn run(&mut self, job: &Sums) -> Result<Outcome> {
-        let (memory, picked) = (&*self.memory, &*job.picked);
-        let (elapsed, tallies) = match (self.name, picked.pick) {
+    fn run(&mut self, job: &AggregateJob) -> Result<Outcome> {
+        let mut memory = self.memory.lock();
+        if let Some(outcome) = disaggregate::floor(self.name, &mut memory, job) {
+            return Ok(outcome);
+        }
+        let (records, picked) = (memory.records(), &*job.picked);
+        let (elapsed, tally) = match (self.name, picked.pick) {
             (COLUMN, _) => run(job, memory.column(), |part| {
                 let sum = part.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
                 Tally { entries: part.len() as u64, sum }
             }),
-            (RECORDS, Pick::Everything) => run(job, memory.records(), all),
-            (RECORDS, _) => run(job, memory.records(), |part| within(part, picked.numbers.clone())),
-            _ => {
-                run(job, picked.placed(), |part| look_up(memory.buckets(), memory.records(), part))
+            (RECORDS, Pick::Everything) => run(job, records, |part| those(part, |_| true)),
+            (RECORDS, _) => {
+                let numbers = u64::from(picked.numbers.start)..u64::from(picked.numbers.end);
+                run(job, records, |part| those(part, |key| numbers.contains(&u64::from_be(key))))
             }
+            _ => run(job, picked.placed(), |part| look_up(memory.buckets(), records, part)),
         };
-        Ok(Outcome::of(picked.len() * job.times, elapsed, tallies.into_iter().sum()))
+        Ok(Outcome::of(picked.len() * job.times, elapsed, tally))
     }
 }
 
+pub(super) fn parts<T>(all: &[T], threads: usize) -> Vec<&[T]> {
+    all.chunks(all.len().div_ceil(threads).max(1)).collect()
+}
+
+/// Each thread folds a part of its own, as often as the job says.
 fn run<T: Sync>(
-    job: &Sums,
+    job: &AggregateJob,
     all: &[T],
     fold: impl Fn(&[T]) -> Tally + Sync,
-) -> (std::time::Duration, Vec<Tally>) {
-    let parts: Vec<&[T]> = all.chunks(all.len().div_ceil(job.threads).max(1)).collect();
-    run_threads(&parts, |part| {
-        (0..job.times).fold(Tally::default(), |sum, _| sum.merge(fold(black_box(part))))
-    })
-}
-
-fn all(records: &[Record]) -> Tally {
-    those(records, |_| true)
-}
-
-fn within(records: &[Record], numbers: Range<u32>) -> Tally {
-    let numbers = u64::from(numbers.start)..u64::from(numbers.end);
-    those(records, |key| numbers.contains(&u64::from_be(key)))
+) -> (Duration, Tally) {
+    let (elapsed, tallies) = run_threads(&parts(all, job.threads), |part| {
+        (0..job.times).map(|_| fold(black_box(part))).sum()
+    });
+    (elapsed, tallies.into_iter().sum())
 }
 
 /// Sums without branches: keys lie in a random order, and half of the guesses would be wrong.
@@ -183,28 +189,31 @@ pub(super) fn in_batches(
 
 #[cfg(test)]
 mod tests {
+    use super::super::disaggregate::SpreadTotal;
     use super::super::job::Picked;
     use super::*;
 
     #[test]
-    fn every_form_finds_what_is_selected() {
+    fn every_form_sums_what_is_selected_and_spreads_a_total_over_it() {
         let objects = Arc::new(Objects::new(2_000));
-        let memory = Arc::new(RecordMemory::load(&objects));
+        let memory = Arc::new(Mutex::new(RecordMemory::load(&objects)));
         let form = |name| AggregateFloor { name, memory: Arc::clone(&memory) };
-        let mut ran = 0;
+        let mut ran = [0; 2];
         for pick in Pick::ALL {
             let picked = Arc::new(Picked::new(pick, &objects).expect("the query is sound"));
-            for threads in [1, 3] {
-                let job = Sums { picked: Arc::clone(&picked), threads, times: 2 };
+            let total = Arc::new(SpreadTotal::new(&picked).expect("the total is sound"));
+            for (threads, total) in [(1, None), (3, None), (1, Some(&total)), (3, Some(&total))] {
+                let (picked, total) = (Arc::clone(&picked), total.cloned());
+                let job = AggregateJob { picked, total, threads, times: 2 };
                 for mut form in [RECORDS, COLUMN, LOOK_UPS].map(form) {
                     if form.runs(&job) {
                         let found = form.run(&job).expect("it cannot fail").tally;
                         assert_eq!(Some(found), job.expected(), "{}, {}", form.name, pick.name());
-                        ran += 1;
+                        ran[usize::from(job.total.is_some())] += 1;
                     }
                 }
             }
         }
-        assert_eq!(ran, 2 * (1 + 4 + 6));
+        assert_eq!(ran, [2 * (1 + 4 + 6), 2 * (1 + 6)]);
     }
 }

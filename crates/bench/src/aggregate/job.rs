@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sapwood::aggregate::{Aggregate, Compiled, Query, Selection};
 
+use super::disaggregate::SpreadTotal;
 use super::objects::{Objects, Placed, amount, key};
 use crate::harness::*;
 
@@ -134,7 +135,7 @@ impl Picked {
         if self.pick.is_list() {
             &self.listed
         } else {
-            &self.objects.placed()[self.numbers.start as usize..self.numbers.end as usize]
+            &self.objects.placed[self.numbers.start as usize..self.numbers.end as usize]
         }
     }
 
@@ -148,16 +149,21 @@ impl Picked {
     }
 }
 
+/// One timed run: selected objects are summed or a total is spread over them, several times where
+/// the table is small.
 #[derive(Clone)]
-pub(crate) struct Sums {
+pub(crate) struct AggregateJob {
     pub(crate) picked: Arc<Picked>,
+    /// None for a sum.
+    pub(crate) total: Option<Arc<SpreadTotal>>,
     pub(crate) threads: usize,
     pub(crate) times: usize,
 }
 
-impl Job for Sums {
+impl Job for AggregateJob {
     fn workload(&self) -> String {
-        self.picked.pick.name().to_owned()
+        let over = if self.total.is_some() { "disaggregate over " } else { "" };
+        format!("{over}{}", self.picked.pick.name())
     }
 
     fn unit(&self) -> &'static Unit {
@@ -169,12 +175,10 @@ impl Job for Sums {
     }
 
     fn expected(&self) -> Option<Tally> {
-        Some(repeated(self.picked.expected, self.times))
+        let Tally { entries, sum } = self.picked.expected;
+        let sum = self.total.as_ref().map_or(sum, |total| total.after as u64);
+        Some((0..self.times).map(|_| Tally { entries, sum }).sum())
     }
-}
-
-pub(crate) fn repeated(tally: Tally, times: usize) -> Tally {
-    (0..times).fold(Tally::default(), |sum, _| sum.merge(tally))
 }
 
 #[cfg(test)]

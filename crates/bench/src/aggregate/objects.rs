@@ -35,8 +35,10 @@ impl Placed {
 
 #[derive(Debug)]
 pub(crate) struct Objects {
-    in_load_order: Vec<u32>,
-    placed: Vec<Placed>,
+    /// Numbers, in the order in which tables are loaded.
+    pub(crate) in_load_order: Vec<u32>,
+    /// Objects by number.
+    pub(crate) placed: Vec<Placed>,
 }
 
 impl Objects {
@@ -57,15 +59,6 @@ impl Objects {
 
     pub(crate) fn count(&self) -> u32 {
         self.placed.len() as u32
-    }
-
-    /// Numbers, in the order in which tables are loaded.
-    pub(crate) fn in_load_order(&self) -> &[u32] {
-        &self.in_load_order
-    }
-
-    pub(crate) fn placed(&self) -> &[Placed] {
-        &self.placed
     }
 
     /// So many of them, drawn at random, by number.
@@ -91,10 +84,10 @@ mod tests {
     #[test]
     fn every_object_has_one_place() {
         let objects = Objects::new(1_000);
-        for object in objects.placed() {
-            assert_eq!(objects.in_load_order()[object.place as usize], object.number);
+        for object in &objects.placed {
+            assert_eq!(objects.in_load_order[object.place as usize], object.number);
         }
-        let at_home = objects.placed().iter().filter(|object| object.number == object.place);
+        let at_home = objects.placed.iter().filter(|object| object.number == object.place);
         assert!(at_home.count() < 20, "the order is not random");
     }
 

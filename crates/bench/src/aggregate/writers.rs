@@ -116,7 +116,7 @@ impl WrittenTable<'_> {
                 // Release: pairs with Acquire in `sums`: a thread that sees a change sees it
                 // counted.
                 changes.fetch_add(TOGETHER as u64, Release);
-                self.store.add_many(&deltas)?;
+                self.store.table.add_many(&deltas)?;
             }
         }
         Ok(())
