@@ -24,7 +24,7 @@ pub use space::KeyShape;
 use crate::harness::*;
 use engines::{BTREE, ENGINES, SAPWOOD, SKIP_LIST};
 use floor::FLOOR;
-use job::{Kind, OrderedJob, OrderedWorkload, ScanForm};
+use job::{Kind, NAMES, OrderedJob, OrderedWorkload, ScanForm};
 use jvm::JDK_SKIP_LIST;
 use map::OrderedContender;
 use space::{Space, SpaceData};
@@ -37,29 +37,7 @@ const LONGER_MOST: f64 = 1e3;
 
 pub(crate) const BENCH: Bench = Bench {
     name: "ordered",
-    workloads: &[
-        "get-zero-copy",
-        "get-copy",
-        "get-many",
-        "scan-ascending-stream",
-        "scan-ascending-iterator",
-        "scan-descending-stream",
-        "scan-descending-iterator",
-        "scan-ascending-keys",
-        "scan-descending-keys",
-        "scan-1",
-        "scan-10",
-        "scan-100",
-        "first",
-        "fifo",
-        "lifo",
-        "load-ascending",
-        "load-descending",
-        "get-95-put-5",
-        "update-zipf",
-        "put-if-absent-or-update",
-        "put",
-    ],
+    workloads: &NAMES,
     extra: &[],
     engines: &[
         SAPWOOD,
@@ -291,7 +269,7 @@ fn contenders(
 ) -> Result<Vec<Box<dyn OrderedContender>>> {
     let wanted = ENGINES.iter().filter(|(name, _)| plan.takes(name));
     let mut engines: Vec<Box<dyn OrderedContender>> = wanted.map(|(_, make)| make()).collect();
-    if plan.takes(FLOOR) && matches!(space.data(), SpaceData::Generated { .. }) {
+    if plan.takes(FLOOR) && matches!(space.data, SpaceData::Generated { .. }) {
         engines.push(Box::new(floor::OrderedFloor::default()));
     }
     if args.jvm {
@@ -317,7 +295,7 @@ impl<'a> OrderedCourse<'a> {
         space: &'a Arc<Space>,
         mut engines: Vec<Box<dyn OrderedContender>>,
     ) -> OrderedCourse<'a> {
-        let (data, payload) = (space.data(), space.payload_bytes());
+        let (data, payload) = (space.data, space.payload_bytes());
         let mut report = Report::new("ordered", space.entries(), data.name(), OURS);
         report.title = format!(
             ", {payload:.0} bytes of payload each; long scans of {} entries",

@@ -220,6 +220,17 @@ pub(crate) fn or<T: Clone>(given: &[T], others: &[T]) -> Vec<T> {
     if given.is_empty() { others } else { given }.to_vec()
 }
 
+/// The names of a table.
+pub(crate) const fn names<T, const N: usize>(table: &[(&'static str, T); N]) -> [&'static str; N] {
+    let mut names = [""; N];
+    let mut at = 0;
+    while at < N {
+        names[at] = table[at].0;
+        at += 1;
+    }
+    names
+}
+
 /// A value of a flag.
 pub(crate) trait Named: ValueEnum {
     fn name(&self) -> String {

@@ -1,6 +1,7 @@
 //! The system: its name, memory, folders.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -13,6 +14,27 @@ use crate::harness::*;
 /// The flights that left New York in 2013, in a checkout.
 pub(crate) const FLIGHTS_FILE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../datasets/flights-2013.csv.zst");
+
+/// The rows of the flights, and the places of some columns.
+pub(crate) fn flights<const N: usize>(
+    columns: [&str; N],
+) -> Result<(csv::Reader<impl io::Read>, [usize; N])> {
+    let explain = |what: &dyn std::fmt::Display| {
+        format!(
+            "the flights at {FLIGHTS_FILE} cannot be read: {what}; run from a checkout that has \
+             datasets/, or choose other rows"
+        )
+    };
+    let file = fs::File::open(FLIGHTS_FILE).map_err(|error| explain(&error))?;
+    let unpacked = zstd::Decoder::new(file).map_err(|error| explain(&error))?;
+    let mut reader = csv::Reader::from_reader(unpacked);
+    let headers = reader.headers().map_err(|error| explain(&error))?;
+    let places = columns.map(|name| headers.iter().position(|header| header == name));
+    if let Some((_, name)) = places.iter().zip(columns).find(|(place, _)| place.is_none()) {
+        bail!("{}", explain(&format_args!("no column {name}")));
+    }
+    Ok((reader, places.map(|place| place.expect("all are there"))))
+}
 
 /// The machine that figures are of: its processor, how many cores of it this process may use, and
 /// the system.

@@ -43,8 +43,8 @@ impl Engine<OrderedJob> for OrderedFloor {
         let space = &flat.space;
         // Ranks, drawn before the clock starts: a get's key number becomes an address by a table
         // that no map has, so it is not timed.
-        let mut ranks = vec![0u32; space.range() as usize];
-        for (rank, &number) in space.loaded_in_order().iter().enumerate() {
+        let mut ranks = vec![0u32; space.range as usize];
+        for (rank, &number) in space.in_order.iter().enumerate() {
             ranks[number as usize] = rank as u32;
         }
         let plans: Vec<Vec<u32>> = (0..job.threads)
@@ -62,14 +62,14 @@ impl Engine<OrderedJob> for OrderedFloor {
 
 impl OrderedContender for OrderedFloor {
     fn load(&mut self, space: &Arc<Space>) -> Result<OrderedLoad> {
-        let SpaceData::Generated { key_bytes, value_bytes, .. } = space.data() else {
+        let SpaceData::Generated { key_bytes, value_bytes, .. } = space.data else {
             bail!("the baseline needs entries of one size");
         };
         let begin = Instant::now();
         let entry_bytes = key_bytes + value_bytes;
         let mut bytes = map_huge(space.entries() * entry_bytes);
         let mut buffer = space.key_buffer();
-        for (entry, &number) in bytes.chunks_exact_mut(entry_bytes).zip(space.loaded_in_order()) {
+        for (entry, &number) in bytes.chunks_exact_mut(entry_bytes).zip(&space.in_order) {
             entry[..key_bytes].copy_from_slice(space.key(number, &mut buffer));
             entry[key_bytes..].copy_from_slice(space.value(number));
         }

@@ -17,7 +17,7 @@ pub(crate) const QUEUED: [u8; 100] = [7; 100];
 pub(crate) struct OrderedWorkload {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// Seeds of keys have it, here and in `bench-vs/jvm`.
+    /// Seeds of keys have it.
     number: u64,
 }
 
@@ -75,12 +75,6 @@ const KINDS: [(&str, Kind); 21] = [
     ("get-zero-copy", Kind::Get),
     ("get-copy", Kind::GetCopy),
     ("get-many", Kind::GetMany),
-    ("get-95-put-5", Kind::Mixed),
-    ("put-if-absent-or-update", Kind::PutIfAbsentOrUpdate),
-    ("put", Kind::Put),
-    ("update-zipf", Kind::UpdateZipf),
-    ("load-ascending", Kind::Load { descending: false }),
-    ("load-descending", Kind::Load { descending: true }),
     ("scan-ascending-stream", scan(ScanForm::Stream, false, SCAN_ENTRIES)),
     ("scan-ascending-iterator", scan(ScanForm::Iterator, false, SCAN_ENTRIES)),
     ("scan-descending-stream", scan(ScanForm::Stream, true, SCAN_ENTRIES)),
@@ -93,7 +87,16 @@ const KINDS: [(&str, Kind); 21] = [
     ("first", Kind::First),
     ("fifo", Kind::Queue(End::First)),
     ("lifo", Kind::Queue(End::Last)),
+    ("load-ascending", Kind::Load { descending: false }),
+    ("load-descending", Kind::Load { descending: true }),
+    ("get-95-put-5", Kind::Mixed),
+    ("update-zipf", Kind::UpdateZipf),
+    ("put-if-absent-or-update", Kind::PutIfAbsentOrUpdate),
+    ("put", Kind::Put),
 ];
+
+/// The names of all workloads.
+pub(crate) const NAMES: [&str; KINDS.len()] = names(&KINDS);
 
 impl OrderedWorkload {
     pub(crate) fn named(name: &str) -> Option<OrderedWorkload> {
@@ -184,13 +187,13 @@ impl OrderedJob {
     pub(crate) fn plan(&self, space: &Space, thread: usize) -> Vec<KeyOp> {
         let seed = self.seed.wrapping_add((thread as u64) << 32);
         let mut random = Random::new(seed);
-        let loaded = space.loaded_in_order();
+        let loaded = &space.in_order;
         let mut repeat = |op: &mut dyn FnMut(&mut Random) -> KeyOp| -> Vec<KeyOp> {
             (0..self.ops).map(|_| op(&mut random)).collect()
         };
         let of_loaded =
             |random: &mut Random| KeyOp(loaded[random.below(loaded.len() as u32) as usize]);
-        let written = |random: &mut Random| KeyOp(random.below(space.range()) | WRITES);
+        let written = |random: &mut Random| KeyOp(random.below(space.range) | WRITES);
         match self.workload.kind {
             Kind::Get | Kind::GetCopy | Kind::GetMany => repeat(&mut |random| of_loaded(random)),
             Kind::Mixed => repeat(&mut |random| match random.next() % 100 {

@@ -45,7 +45,7 @@ fn tally(answer: &Value) -> Result<Tally> {
 fn start(engine: &str, space: &Space) -> Result<Process> {
     let payload = space.payload_bytes() as u64 + 300;
     // Twice what the loaded half needs, for inserts and for the collector to breathe.
-    let heap_mib = 512 + (u64::from(space.range()) * payload) * 3 / 2 / (1 << 20);
+    let heap_mib = 512 + (u64::from(space.range) * payload) * 3 / 2 / (1 << 20);
     let words = [
         format!("-Xms{heap_mib}m"),
         format!("-Xmx{heap_mib}m"),
@@ -104,7 +104,7 @@ impl OrderedContender for Jvm {
     fn load(&mut self, space: &Arc<Space>) -> Result<OrderedLoad> {
         let mut process = start(self.name, space)?;
         let folder = Folder::new(&std::env::temp_dir(), "listed")?;
-        let command = match space.data() {
+        let command = match space.data {
             SpaceData::Generated { key_bytes, value_bytes, shape } => {
                 format!(
                     "load-generated {key_bytes} {value_bytes} {} {}",
@@ -139,7 +139,7 @@ impl OrderedContender for Jvm {
 fn write_listed(space: &Space, path: &Path) -> Result {
     let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
     let mut buffer = space.key_buffer();
-    for number in 0..space.range() {
+    for number in 0..space.range {
         for bytes in [space.key(number, &mut buffer), space.value(number)] {
             file.write_all(&(bytes.len() as u32).to_be_bytes())?;
             file.write_all(bytes)?;

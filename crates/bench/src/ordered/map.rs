@@ -221,7 +221,7 @@ impl<E: OrderedMap> OrderedContender for LoadedMap<E> {
         let before = resident_bytes();
         let mut buffer = space.key_buffer();
         let begin = Instant::now();
-        for &number in space.load_order() {
+        for &number in &space.load_order {
             self.engine.put_if_absent(space.key(number, &mut buffer), space.value(number));
         }
         let elapsed = begin.elapsed();
@@ -384,7 +384,7 @@ fn work<E: OrderedMap>(
         Kind::Scan(scan) => {
             let scan = Scan { entries: space.scan_entries(scan.entries), ..scan };
             plan.iter().fold(Tally::default(), |tally, op| {
-                let number = space.loaded_in_order()[op.number() as usize];
+                let number = space.in_order[op.number() as usize];
                 tally.merge(engine.scan(space.key(number, buffer), scan))
             })
         }
@@ -433,7 +433,7 @@ fn restore<E: OrderedMap>(engine: &E, space: &Space, kind: Kind, plans: &[Vec<Ke
     }
     let mut buffer = space.key_buffer();
     for (number, times) in writes {
-        let loaded = space.is_loaded(number);
+        let loaded = space.loaded[number as usize];
         let value = space.value(number);
         let key = space.key(number, &mut buffer);
         let updates = match kind {

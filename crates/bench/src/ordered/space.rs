@@ -40,32 +40,30 @@ pub enum KeyShape {
 
 impl SpaceData {
     pub(crate) fn name(self) -> String {
-        match self {
-            SpaceData::Generated { key_bytes, value_bytes, shape: KeyShape::Integer } => {
-                format!("{key_bytes}+{value_bytes} B")
-            }
-            SpaceData::Generated { key_bytes, value_bytes, shape: KeyShape::Prefix } => {
-                format!("{key_bytes}+{value_bytes} B, shared prefix")
-            }
-            SpaceData::Generated { key_bytes, value_bytes, shape: KeyShape::Middle } => {
-                format!("{key_bytes}+{value_bytes} B, shared middle")
-            }
-            SpaceData::Flights => "flights".to_owned(),
-        }
+        let SpaceData::Generated { key_bytes, value_bytes, shape } = self else {
+            return "flights".to_owned();
+        };
+        let shared = match shape {
+            KeyShape::Integer => "",
+            KeyShape::Prefix => ", shared prefix",
+            KeyShape::Middle => ", shared middle",
+        };
+        format!("{key_bytes}+{value_bytes} B{shared}")
     }
 }
 
 /// Keys, values, which of them are loaded, and the sums that reading them must give.
 pub(crate) struct Space {
-    data: SpaceData,
+    pub(crate) data: SpaceData,
     keys: SpaceBytes,
     values: SpaceBytes,
-    range: u32,
+    /// Keys that exist, loaded or not.
+    pub(crate) range: u32,
     /// Numbers of loaded keys in the order of loading.
-    load_order: Vec<u32>,
+    pub(crate) load_order: Vec<u32>,
     /// Loaded numbers in key order: a place here is a rank.
-    in_order: Vec<u32>,
-    loaded: Vec<bool>,
+    pub(crate) in_order: Vec<u32>,
+    pub(crate) loaded: Vec<bool>,
     /// Sum of keys and values, and of keys, of the ranks below each index.
     sums_below: Vec<u64>,
     key_sums_below: Vec<u64>,
@@ -102,7 +100,8 @@ impl Space {
             SpaceData::Generated { key_bytes, value_bytes, shape } => {
                 if key_bytes < 8 || value_bytes < 8 {
                     bail!(
-                        "generated keys and values have at least 8 bytes: raise --key-bytes or --value-bytes"
+                        "generated keys and values have at least 8 bytes: raise --key-bytes or \
+                         --value-bytes"
                     );
                 }
                 if value_bytes >= POOL_BYTES {
@@ -173,30 +172,8 @@ impl Space {
         self.key_sums_below = key_sums;
     }
 
-    pub(crate) fn data(&self) -> SpaceData {
-        self.data
-    }
-
-    /// Keys that exist, loaded or not.
-    pub(crate) fn range(&self) -> u32 {
-        self.range
-    }
-
     pub(crate) fn entries(&self) -> usize {
         self.in_order.len()
-    }
-
-    pub(crate) fn load_order(&self) -> &[u32] {
-        &self.load_order
-    }
-
-    /// Loaded numbers by rank.
-    pub(crate) fn loaded_in_order(&self) -> &[u32] {
-        &self.in_order
-    }
-
-    pub(crate) fn is_loaded(&self, number: u32) -> bool {
-        self.loaded[number as usize]
     }
 
     /// Entries that a scan of so many visits: fewer where not enough are loaded.
@@ -312,35 +289,11 @@ impl SpaceBytes {
 /// Rows are collected in few large pieces, which go back to the system when they are dropped:
 /// many small ones would stay with the allocator and hide the growth of the first engine.
 fn read_flights(most: usize) -> Result<(SpaceBytes, SpaceBytes, usize)> {
-    let explain = |what: String| -> Error {
-        format!(
-            "the flights at {FLIGHTS_FILE} cannot be read: {what}; run from a checkout that has \
-             datasets/, or choose other --data"
-        )
-        .into()
-    };
-    let file = std::fs::File::open(FLIGHTS_FILE).map_err(|error| explain(error.to_string()))?;
-    let unpacked = zstd::Decoder::new(file).map_err(|error| explain(error.to_string()))?;
-    let mut reader = csv::Reader::from_reader(unpacked);
-    let headers = reader.byte_headers().map_err(|error| explain(error.to_string()))?.clone();
-    let column = |name: &str| {
-        headers
-            .iter()
-            .position(|header| header == name.as_bytes())
-            .ok_or_else(|| explain(format!("no column {name}")))
-    };
-    let of_key = [
-        column("carrier")?,
-        column("flight")?,
-        column("year")?,
-        column("month")?,
-        column("day")?,
-        column("origin")?,
-    ];
+    let (mut reader, of_key) = flights(["carrier", "flight", "year", "month", "day", "origin"])?;
     let mut text = Vec::new();
     let mut rows: Vec<(Range<usize>, Range<usize>)> = Vec::new();
     let mut row = csv::ByteRecord::new();
-    while reader.read_byte_record(&mut row).map_err(|error| explain(error.to_string()))? {
+    while reader.read_byte_record(&mut row)? {
         let [carrier, flight, year, month, day, origin] =
             of_key.map(|at| String::from_utf8_lossy(&row[at]));
         let begin = text.len();
@@ -354,7 +307,7 @@ fn read_flights(most: usize) -> Result<(SpaceBytes, SpaceBytes, usize)> {
     }
     rows.sort_by_key(|(key, _)| &text[key.clone()]);
     if rows.windows(2).any(|pair| text[pair[0].0.clone()] == text[pair[1].0.clone()]) {
-        return Err(explain("two rows have one key".to_owned()));
+        bail!("two flights have one key");
     }
     let step = (rows.len() / most.max(1)).max(1);
     let chosen: Vec<_> = rows.into_iter().step_by(step).collect();

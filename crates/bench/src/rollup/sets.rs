@@ -188,30 +188,14 @@ pub(crate) fn synthetic(rows: usize, batch: usize) -> Result<Stream> {
 
 /// The flights in the order of the file, or the first `most` of them.
 pub(crate) fn flights(most: usize, batch: usize) -> Result<Stream> {
-    let explain = |what: String| -> Error {
-        format!(
-            "the flights at {FLIGHTS_FILE} cannot be read: {what}; run from a checkout that has \
-             datasets/, or choose other --sets"
-        )
-        .into()
-    };
-    let file = std::fs::File::open(FLIGHTS_FILE).map_err(|error| explain(error.to_string()))?;
-    let unpacked = zstd::Decoder::new(file).map_err(|error| explain(error.to_string()))?;
-    let mut reader = csv::Reader::from_reader(unpacked);
-    let headers = reader.headers().map_err(|error| explain(error.to_string()))?.clone();
-    let column = |name: &str| {
-        let at = headers.iter().position(|header| header == name);
-        at.ok_or_else(|| explain(format!("no column {name}")))
-    };
-    let time = column("time_hour")?;
-    let (x, y) = (column(FLIGHTS.x)?, column(FLIGHTS.y)?);
-    let dimensions: Vec<usize> =
-        FLIGHTS.dimensions.iter().map(|name| column(name)).collect::<Result<_, _>>()?;
+    let [one, two, three] = [FLIGHTS.dimensions[0], FLIGHTS.dimensions[1], FLIGHTS.dimensions[2]];
+    let columns = ["time_hour", FLIGHTS.x, FLIGHTS.y, one, two, three];
+    let (mut reader, [time, x, y, dimensions @ ..]) = crate::harness::flights(columns)?;
     let mut rows = Vec::new();
     for record in reader.records().take(most) {
-        let record = record.map_err(|error| explain(error.to_string()))?;
+        let record = record?;
         let iso = Value::from(&record[time]);
-        let bad = |what: &str| explain(format!("row {}: no {what}", rows.len() + 1));
+        let bad = |what: &str| format!("flight {}: no {what}", rows.len() + 1);
         rows.push(Row {
             time: TimeForm::Iso.read(&iso).ok_or_else(|| bad("time"))?,
             dimensions: dimensions.iter().map(|&at| Some(record[at].to_owned())).collect(),

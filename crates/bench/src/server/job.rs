@@ -42,7 +42,7 @@ pub(crate) enum ServerWorkload {
 macro_rules! workloads {
     (requests { $($client:ident $said:literal: $($connections:literal x $pipeline:literal),*;)* }
      sums { $($sum:expr => $name:literal;)* }) => {
-        const WORKLOADS: &[(&str, ServerWorkload)] = &[
+        const WORKLOADS: &[(&str, ServerWorkload); 34] = &[
             $($(
                 workloads!(@ Set "SET", $client $said, $connections $pipeline),
                 workloads!(@ Get "GET", $client $said, $connections $pipeline),
@@ -81,15 +81,7 @@ workloads! {
     }
 }
 
-pub(crate) const NAMES: [&str; WORKLOADS.len()] = {
-    let mut names = [""; WORKLOADS.len()];
-    let mut at = 0;
-    while at < names.len() {
-        names[at] = WORKLOADS[at].0;
-        at += 1;
-    }
-    names
-};
+pub(crate) const NAMES: [&str; WORKLOADS.len()] = names(WORKLOADS);
 
 impl ServerWorkload {
     pub(crate) fn named(name: &str) -> Option<ServerWorkload> {
