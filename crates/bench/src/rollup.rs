@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use crate::harness::*;
 use druid::{DRUID, Druid};
-use engines::{FactPlace, HASH_MAP, LocalEngine, Phase, RollupContender, RollupJob, SetLoad};
+use engines::{FactPlace, HASH_MAP, LocalEngine, Phase, RollupEngine, RollupJob, SetLoad};
 use frames::{DATAFUSION, DUCKDB};
 use ours::OURS;
 use sets::{Granule, RowSource};
@@ -167,20 +167,20 @@ impl RollupArgs {
         }
     }
 
-    fn engines(&self, plan: &Plan) -> Result<Vec<RollupContender>> {
-        let mut engines = Vec::new();
+    fn engines(&self, plan: &Plan) -> Result<Vec<Box<dyn RollupEngine>>> {
+        let mut engines: Vec<Box<dyn RollupEngine>> = Vec::new();
         for name in [OURS, HASH_MAP].into_iter().filter(|name| plan.takes(name)) {
-            engines.push(RollupContender::new(LocalEngine::new(name)));
+            engines.push(Box::new(LocalEngine::new(name)));
         }
         if self.druid && plan.takes(DRUID) {
             // At least as many as there are flights.
             let rows =
                 if plan.mode == Mode::Smoke { plan.size() } else { plan.size().max(340_000) };
-            engines.push(RollupContender::new(Druid::start(rows)?));
+            engines.push(Box::new(Druid::start(rows)?));
         }
         if self.frames && frames::NAMES.iter().any(|name| plan.takes(name)) {
             let frames = frames::start()?.into_iter().filter(|frame| plan.takes(frame.name));
-            engines.extend(frames.map(RollupContender::new));
+            engines.extend(frames.map(|frame| -> Box<dyn RollupEngine> { Box::new(frame) }));
         }
         Ok(engines)
     }
@@ -225,14 +225,14 @@ pub fn run_to(args: &RollupArgs, out: &mut dyn Write) -> Result {
 fn measure(
     plan: &Plan,
     load: &Rc<SetLoad>,
-    engines: &mut Vec<RollupContender>,
+    engines: &mut Vec<Box<dyn RollupEngine>>,
     report: &mut Report,
 ) -> Result {
     for engine in &mut *engines {
-        if let Some(bytes) = engine.inner.begin(load)? {
+        if let Some(bytes) = engine.begin(load)? {
             let bytes = Figure::new(bytes as f64 / load.expected.facts as f64);
             let workload = format!("files, {}", load.set.name());
-            report.note(&workload, 1, engine.inner.name(), &BYTES_OF_FACT, bytes);
+            report.note(&workload, 1, engine.title(), &BYTES_OF_FACT, bytes);
         }
     }
     let least = if plan.mode == Mode::Smoke { Duration::ZERO } else { ASKED_AT_LEAST };
@@ -248,7 +248,7 @@ fn measure(
             } else if phase == Phase::Ingest && load.files {
                 // Queries need facts.
                 for engine in &mut *engines {
-                    engine.inner.fold(load, phase, threads)?;
+                    engine.fold(load, phase, threads)?;
                 }
             }
         }

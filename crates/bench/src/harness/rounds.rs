@@ -278,6 +278,23 @@ pub(crate) fn run_threads<P: Sync, R: Send>(
     })
 }
 
+/// Does work until some time has passed, once at least; the work says how often that counts.
+/// Answers the count, the time, and the last answer.
+pub(crate) fn again<T>(
+    least: Duration,
+    mut work: impl FnMut() -> Result<(usize, T)>,
+) -> Result<(usize, Duration, T)> {
+    let (mut times, begin) = (0, Instant::now());
+    loop {
+        let (count, answer) = work()?;
+        times += count;
+        let elapsed = begin.elapsed();
+        if elapsed >= least {
+            return Ok((times, elapsed, answer));
+        }
+    }
+}
+
 /// Times calls singly: the first `call` of every `sampled` operations of each plan, on a thread for
 /// each plan with a state of its own.
 pub(crate) fn time_calls<O: Sync, S>(

@@ -39,11 +39,11 @@ impl Druid {
 }
 
 impl RollupEngine for Druid {
-    fn name(&self) -> &'static str {
+    fn title(&self) -> &'static str {
         DRUID
     }
 
-    fn runs(&self, job: &RollupJob) -> bool {
+    fn takes(&self, job: &RollupJob) -> bool {
         job.threads == 1 && !job.phase.is_question()
     }
 

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::hash_map::open_map;
 use super::ours::{OURS, OurRollup};
@@ -121,9 +121,9 @@ pub(crate) struct Queried {
 
 /// An engine under test. Calls are coarse: all rows, or a query many times.
 pub(crate) trait RollupEngine {
-    fn name(&self) -> &'static str;
+    fn title(&self) -> &'static str;
 
-    fn runs(&self, job: &RollupJob) -> bool;
+    fn takes(&self, job: &RollupJob) -> bool;
 
     /// Does, untimed, the work that a set needs once; answers the bytes of facts in files, if it
     /// made some.
@@ -137,88 +137,72 @@ pub(crate) trait RollupEngine {
     fn ask(&mut self, job: &RollupJob, least: Duration) -> Result<Queried>;
 }
 
-/// An engine as a participant of rounds, which compares its totals with those of the rows.
-pub(crate) struct RollupContender {
-    pub(crate) inner: Box<dyn RollupEngine>,
-}
-
-impl RollupContender {
-    pub(crate) fn new(engine: impl RollupEngine + 'static) -> RollupContender {
-        RollupContender { inner: Box::new(engine) }
+/// A participant of rounds, whose totals are compared with those of the rows.
+impl Engine<RollupJob> for dyn RollupEngine {
+    fn name(&self) -> &str {
+        self.title()
     }
 
-    fn fold(&mut self, job: &RollupJob) -> Result<Outcome> {
+    fn runs(&self, job: &RollupJob) -> bool {
+        self.takes(job)
+    }
+
+    fn run(&mut self, job: &RollupJob) -> Result<Outcome> {
         let (load, expected) = (&*job.load, &job.load.expected);
-        let folded = self.inner.fold(load, job.phase, job.threads)?;
+        let mut outcome = Outcome::default();
+        if job.phase.is_question() {
+            // The first query reads files, and compiles.
+            self.ask(job, Duration::ZERO)?;
+            let Queried { times, elapsed, total } = self.ask(job, job.least)?;
+            let rows = if job.phase == Phase::TopN { 0 } else { total.rows };
+            check(Total { rows, ..total }, expected.answer(job.phase))?;
+            outcome.figures.push(Figure::rate(times, elapsed));
+            return Ok(outcome);
+        }
+        let folded = self.fold(load, job.phase, job.threads)?;
         let expected = Total { groups: expected.facts, ..expected.all };
         check(folded.all.unwrap_or(Total { groups: folded.facts, ..expected }), expected)?;
-        let mut figures = vec![Figure::rate(load.stream.count, folded.elapsed)];
+        outcome.figures.push(Figure::rate(load.stream.count, folded.elapsed));
         let per_fact =
             |bytes: u64| Figure::new(bytes as f64 / folded.facts as f64).unit(&BYTES_OF_FACT);
         if job.threads == 1 {
             let live = folded.bytes.filter(|_| job.phase == Phase::Ingest);
-            figures.extend(live.map(per_fact));
             let trimmed = format!("trimmed, {}", load.set.name());
-            figures.extend(folded.trimmed.map(|bytes| per_fact(bytes).of(trimmed)));
+            let trimmed = folded.trimmed.map(|bytes| per_fact(bytes).of(trimmed));
+            outcome.figures.extend(live.map(per_fact).into_iter().chain(trimmed));
         }
-        Ok(Outcome { figures, ..Outcome::default() })
-    }
-
-    fn ask(&mut self, job: &RollupJob) -> Result<Outcome> {
-        // The first query reads files, and compiles.
-        self.inner.ask(job, Duration::ZERO)?;
-        let asked = self.inner.ask(job, job.least)?;
-        let found = match job.phase {
-            Phase::TopN => Total { rows: 0, ..asked.total },
-            _ => asked.total,
-        };
-        check(found, job.load.expected.answer(job.phase))?;
-        let figures = vec![Figure::rate(asked.times, asked.elapsed)];
-        Ok(Outcome { figures, ..Outcome::default() })
+        Ok(outcome)
     }
 }
 
 fn check(found: Total, expected: Total) -> Result {
-    match found == expected {
-        true => Ok(()),
-        false => bail!("{found}, not {expected}"),
+    if found != expected {
+        bail!("{found}, not {expected}");
     }
-}
-
-impl Engine<RollupJob> for RollupContender {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn runs(&self, job: &RollupJob) -> bool {
-        self.inner.runs(job)
-    }
-
-    fn run(&mut self, job: &RollupJob) -> Result<Outcome> {
-        if job.phase.is_question() { self.ask(job) } else { self.fold(job) }
-    }
+    Ok(())
 }
 
 /// Facts in this process. Threads share them.
 pub(crate) trait Facts: Sync {
-    /// A thread that brings rows, with a state of its own.
-    fn thread<'c>(&'c self, stream: &'c Stream) -> Box<dyn Ingest + 'c>;
+    /// Brings batches of rows, by one of several threads.
+    fn bring(
+        &self,
+        stream: &Stream,
+        phase: Phase,
+        batches: &mut dyn Iterator<Item = usize>,
+    ) -> Result;
 
     fn facts(&self) -> usize;
 
     fn bytes(&self) -> u64;
 
     /// Gives back what is free, if it can.
-    fn trim(&self) -> Option<u64>;
+    fn trim(&self) -> Option<u64> {
+        None
+    }
 
+    /// Answers the question of a phase.
     fn ask(&self, load: &SetLoad, phase: Phase, threads: usize) -> Result<Total>;
-}
-
-/// A thread that brings rows.
-pub(crate) trait Ingest {
-    fn columns(&mut self, batch: usize) -> Result;
-
-    fn json(&mut self, batch: usize) -> Result;
 }
 
 /// An engine of this process.
@@ -242,11 +226,11 @@ impl LocalEngine {
 }
 
 impl RollupEngine for LocalEngine {
-    fn name(&self) -> &'static str {
+    fn title(&self) -> &'static str {
         self.name
     }
 
-    fn runs(&self, job: &RollupJob) -> bool {
+    fn takes(&self, job: &RollupJob) -> bool {
         // A map is behind one lock, and goes with its process.
         self.name == OURS
             || !job.phase.is_question()
@@ -290,16 +274,9 @@ impl RollupEngine for LocalEngine {
             FactPlace::Files => &self.files,
         };
         let facts = facts.as_ref().ok_or("there are no facts to ask")?;
-        let begin = Instant::now();
-        let mut times = 0;
-        loop {
-            let total = facts.ask(&job.load, job.phase, job.threads)?;
-            times += 1;
-            let elapsed = begin.elapsed();
-            if elapsed >= least {
-                return Ok(Queried { times, elapsed, total });
-            }
-        }
+        let ask = || Ok((1, facts.ask(&job.load, job.phase, job.threads)?));
+        let (times, elapsed, total) = again(least, ask)?;
+        Ok(Queried { times, elapsed, total })
     }
 }
 
@@ -311,20 +288,11 @@ pub(crate) fn fold(
     threads: usize,
 ) -> Result<Duration> {
     let next = AtomicUsize::new(0);
-    let threads: Vec<()> = vec![(); threads];
-    let (elapsed, ended) = run_threads(&threads, |()| {
-        let mut thread = facts.thread(stream);
-        loop {
-            let batch = next.fetch_add(1, Ordering::Relaxed);
-            if batch >= stream.rows.len() {
-                return Ok(());
-            }
-            match phase {
-                Phase::Json => thread.json(batch)?,
-                _ => thread.columns(batch)?,
-            }
-        }
+    let (elapsed, ended) = run_threads(&vec![(); threads], |()| {
+        let mut batches = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed))
+            .take_while(|batch| *batch < stream.rows.len());
+        facts.bring(stream, phase, &mut batches)
     });
-    ended.into_iter().collect::<Result>()?;
+    ended.into_iter().collect::<Result<()>>()?;
     Ok(elapsed)
 }

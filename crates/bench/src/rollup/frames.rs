@@ -75,11 +75,11 @@ impl FramesProgram {
 }
 
 impl RollupEngine for Frame {
-    fn name(&self) -> &'static str {
+    fn title(&self) -> &'static str {
         self.name
     }
 
-    fn runs(&self, job: &RollupJob) -> bool {
+    fn takes(&self, job: &RollupJob) -> bool {
         job.phase != Phase::Json
     }
 

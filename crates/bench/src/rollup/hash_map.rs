@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 
-use super::engines::{Facts, Ingest, Phase, SetLoad};
+use super::engines::{Facts, Phase, SetLoad};
 use super::sets::{HOUR, RowSet};
 use super::stream::{Row, Stream, TOP, Total};
 use crate::harness::*;
@@ -37,11 +37,6 @@ struct Metrics {
 /// A group of an answer: rows, and both sums.
 #[derive(Debug, Clone, Copy, Default)]
 struct Group(i64, i64, f64);
-
-struct MapThread<'c, const N: usize> {
-    map: &'c FactMap<N>,
-    stream: &'c Stream,
-}
 
 impl<const N: usize> FactMap<N> {
     fn fold(&self, row: &Row) {
@@ -76,8 +71,23 @@ impl<const N: usize> FactMap<N> {
 }
 
 impl<const N: usize> Facts for FactMap<N> {
-    fn thread<'c>(&'c self, stream: &'c Stream) -> Box<dyn Ingest + 'c> {
-        Box::new(MapThread { map: self, stream })
+    fn bring(
+        &self,
+        stream: &Stream,
+        phase: Phase,
+        batches: &mut dyn Iterator<Item = usize>,
+    ) -> Result {
+        for batch in batches {
+            if phase != Phase::Json {
+                stream.rows[batch].iter().for_each(|row| self.fold(row));
+                continue;
+            }
+            for line in stream.json[batch].lines() {
+                let object = serde_json::from_str(line)?;
+                self.fold(&Row::parse(stream.shape, &object).ok_or("a line without a time")?);
+            }
+        }
+        Ok(())
     }
 
     fn facts(&self) -> usize {
@@ -91,10 +101,6 @@ impl<const N: usize> Facts for FactMap<N> {
         let text = |text: &String| text.capacity().next_multiple_of(16) + 8;
         let texts: usize = facts.keys().flat_map(|(_, texts)| texts).map(text).sum();
         (table + texts) as u64
-    }
-
-    fn trim(&self) -> Option<u64> {
-        None
     }
 
     fn ask(&self, load: &SetLoad, phase: Phase, _threads: usize) -> Result<Total> {
@@ -121,20 +127,5 @@ impl<const N: usize> Facts for FactMap<N> {
             total.add(rows, x);
         }
         Ok(total)
-    }
-}
-
-impl<const N: usize> Ingest for MapThread<'_, N> {
-    fn columns(&mut self, batch: usize) -> Result {
-        self.stream.rows[batch].iter().for_each(|row| self.map.fold(row));
-        Ok(())
-    }
-
-    fn json(&mut self, batch: usize) -> Result {
-        for line in self.stream.json[batch].lines() {
-            let object = serde_json::from_str(line)?;
-            self.map.fold(&Row::parse(self.stream.shape, &object).ok_or("a line without a time")?);
-        }
-        Ok(())
     }
 }

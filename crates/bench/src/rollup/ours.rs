@@ -8,7 +8,7 @@ use sapwood::rollup::{
 };
 use sapwood_disk::FileDisk;
 
-use super::engines::{Facts, Ingest, Phase, SetLoad, fold};
+use super::engines::{Facts, Phase, SetLoad, fold};
 use super::sets::{Granule, RowSet, TimeForm};
 use super::stream::{Stream, TOP, Total};
 use crate::harness::*;
@@ -19,11 +19,6 @@ pub(crate) const OURS: &str = "sapwood-rollup";
 pub(crate) struct OurRollup {
     rollup: Arc<Rollup>,
     _folder: Option<Folder>,
-}
-
-struct OurThread<'c> {
-    writer: Writer,
-    stream: &'c Stream,
 }
 
 fn schema(set: RowSet) -> Result<Schema> {
@@ -70,8 +65,25 @@ impl OurRollup {
 }
 
 impl Facts for OurRollup {
-    fn thread<'c>(&'c self, stream: &'c Stream) -> Box<dyn Ingest + 'c> {
-        Box::new(OurThread { writer: Writer::new(&self.rollup), stream })
+    fn bring(
+        &self,
+        stream: &Stream,
+        phase: Phase,
+        batches: &mut dyn Iterator<Item = usize>,
+    ) -> Result {
+        let mut writer = Writer::new(&self.rollup);
+        for batch in batches {
+            if phase != Phase::Json {
+                writer.ingest(&stream.batches[batch])?;
+                continue;
+            }
+            let (rows, bad) = RowBatch::from_json_lines(stream.json[batch].as_bytes());
+            if let Some(bad) = bad.first() {
+                return Err(bad.why.clone().into());
+            }
+            writer.ingest(&rows)?;
+        }
+        Ok(())
     }
 
     fn facts(&self) -> usize {
@@ -122,20 +134,5 @@ impl Facts for OurRollup {
             }
         }
         Ok(total)
-    }
-}
-
-impl Ingest for OurThread<'_> {
-    fn columns(&mut self, batch: usize) -> Result {
-        self.writer.ingest(&self.stream.batches[batch])?;
-        Ok(())
-    }
-
-    fn json(&mut self, batch: usize) -> Result {
-        let (batch, bad) = RowBatch::from_json_lines(self.stream.json[batch].as_bytes());
-        match bad.first() {
-            Some(bad) => Err(bad.why.clone().into()),
-            None => Ok(self.writer.ingest(&batch).map(drop)?),
-        }
     }
 }

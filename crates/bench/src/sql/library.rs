@@ -11,7 +11,7 @@ use sapwood::{Db, Rows};
 use serde_json::json;
 
 use super::rows::{KEY, RowKey};
-use super::systems::{Answer, Answered, TABLE, again};
+use super::systems::{Answer, Answered, TABLE};
 use crate::harness::*;
 
 /// The column that is looked up, and the one that is changed.

@@ -203,23 +203,6 @@ fn question(name: &str, rows: &str, moment: fn(&str) -> String) -> Option<String
     })
 }
 
-/// Does work until some time has passed, once at least; the work says how often that counts.
-/// Answers the count, the time, and the last answer.
-pub(crate) fn again<T>(
-    least: Duration,
-    mut work: impl FnMut() -> Result<(usize, T)>,
-) -> Result<(usize, Duration, T)> {
-    let (mut times, begin) = (0, Instant::now());
-    loop {
-        let (count, answer) = work()?;
-        times += count;
-        let elapsed = begin.elapsed();
-        if elapsed >= least {
-            return Ok((times, elapsed, answer));
-        }
-    }
-}
-
 /// The form in which a system writes a moment: as text, where it keeps it so.
 fn literal_of(name: &str) -> fn(&str) -> String {
     match name {
