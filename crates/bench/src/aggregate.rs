@@ -33,7 +33,6 @@ use writers::WrittenTable;
 const TARGET_OBJECTS: usize = 10_000_000;
 /// Most bytes that tables and the floor together may take.
 const BYTES_MAX: u64 = 15 << 30;
-/// Above this many objects no list has every key: it would take more than the table.
 const LISTED_OBJECTS_MAX: usize = 10_000_000;
 /// Above this many objects ordered tables are left out, unless they are all that is asked for:
 /// beside a hash table they would not fit.
@@ -160,11 +159,6 @@ enum AggregatePart {
 }
 
 /// Measures and prints to `out`; progress goes to standard error.
-///
-/// # Errors
-///
-/// A flag names what does not exist, the tables would not fit into memory, a table answered
-/// wrongly, or `out` refuses what is written.
 pub fn run_to(args: &AggregateArgs, out: &mut dyn Write) -> Result {
     let plan = args.flags.plan(&BENCH, &[])?;
     for &count in &plan.entries {
@@ -287,7 +281,6 @@ impl AggregateCourse<'_> {
         engines
     }
 
-    /// Repetitions of a query in a run: a small table is asked several times.
     fn times(&self) -> usize {
         let looked_at = self.plan.mode.pick(20_000, 1_000_000, 1_000_000_u32);
         looked_at.div_ceil(self.objects.count()) as usize

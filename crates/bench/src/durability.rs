@@ -169,20 +169,11 @@ pub fn engines() -> Vec<DurableEngine> {
 }
 
 /// Measures and prints to `out`; progress goes to standard error.
-///
-/// # Errors
-///
-/// The errors of [`run_with`].
 pub fn run_to(args: &DurabilityArgs, out: &mut dyn Write) -> Result {
     run_with(args, &engines(), out)
 }
 
 /// Measures `engines` and prints to `out`; progress goes to standard error.
-///
-/// # Errors
-///
-/// A flag names what does not exist, the folder cannot be used, our engine answered wrongly, or
-/// `out` refuses what is written.
 pub fn run_with(args: &DurabilityArgs, engines: &[DurableEngine], out: &mut dyn Write) -> Result {
     let sizes = Sizes::new(args, engines)?;
     let mut sheet = args.flags.open(out)?;

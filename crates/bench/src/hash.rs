@@ -163,21 +163,12 @@ impl HashArgs {
 }
 
 /// Measures and prints to `out`; progress goes to standard error.
-///
-/// # Errors
-///
-/// A flag names what does not exist, the engines together would not fit into memory, our engine
-/// answered wrongly, or `out` refuses what is written.
 pub fn run_to(args: &HashArgs, out: &mut dyn Write) -> Result {
     run_with(args, &[], &[], out)
 }
 
 /// Measures with stores from outside this workspace: `peers` in memory, `spilling` where data is
 /// larger than memory.
-///
-/// # Errors
-///
-/// The errors of [`run_to`].
 pub fn run_with(
     args: &HashArgs,
     peers: &[HashPeer],
@@ -202,10 +193,6 @@ pub fn run_with(
 }
 
 /// Measures stores whose data is larger than memory alone.
-///
-/// # Errors
-///
-/// The errors of [`run_to`].
 pub fn run_spill(args: &HashArgs, engines: &[SpillEngine], out: &mut dyn Write) -> Result {
     let outside: Vec<&str> = engines.iter().map(|engine| engine.name).collect();
     let plan = args.flags.plan(&BENCH, &outside)?;

@@ -48,10 +48,6 @@ pub type Error = Box<dyn std::error::Error + Send + Sync>;
 pub type Result<T = (), E = Error> = std::result::Result<T, E>;
 
 /// Prints the benches with their workloads and engines.
-///
-/// # Errors
-///
-/// `out` refuses what is written.
 pub fn list(out: &mut dyn Write) -> Result {
     let benches = [
         &ordered::BENCH,

@@ -30,7 +30,6 @@ use map::OrderedContender;
 use space::{Space, SpaceData};
 
 const TARGET_ENTRIES: usize = 1_000_000;
-/// Least time of a run where targets are judged: shorter ones tell of the machine's other work.
 const LEAST_MS_FULL: u64 = 500;
 /// The factor by which a run is made longer, at most.
 const LONGER_MOST: f64 = 1e3;
@@ -125,7 +124,6 @@ const TARGETS: Targets = Targets {
     ],
 };
 
-/// At most 4 % over keys and values.
 const fn overhead(
     workloads: &'static [&'static str],
     unit: &'static Unit,
@@ -237,11 +235,6 @@ impl OrderedArgs {
 }
 
 /// Measures and prints to `out`; progress goes to standard error.
-///
-/// # Errors
-///
-/// A flag names what does not exist, the flights are missing, a JVM was asked for and cannot run,
-/// our engine answered wrongly, or `out` refuses what is written.
 pub fn run_to(args: &OrderedArgs, out: &mut dyn Write) -> Result {
     let plan = args.flags.plan(&BENCH, &[])?;
     args.flags.check_flag(&jvm::ENGINES, args.jvm, "runs in a JVM", jvm::FLAG)?;
@@ -377,7 +370,6 @@ impl<'a> OrderedCourse<'a> {
         Ok(())
     }
 
-    /// Scans are timed as they are in the long run.
     fn settle(&mut self) {
         let entries = self.space.entries() as f64;
         for engine in &mut self.engines {
@@ -424,7 +416,6 @@ impl<'a> OrderedCourse<'a> {
         Ok(lengthened(job.ops, took, Duration::from_millis(least)))
     }
 
-    /// Full scans must find the loaded entries, before and after all runs.
     fn check_everything(&mut self) -> Result {
         let expected = self.space.everything();
         for engine in &mut self.engines {

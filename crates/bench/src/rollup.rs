@@ -30,7 +30,6 @@ use sets::{Granule, RowSource};
 use stream::Stream;
 
 const TARGET_ROWS: usize = 1_000_000;
-/// A query is repeated until this has passed.
 const ASKED_AT_LEAST: Duration = Duration::from_millis(200);
 
 pub(crate) const BENCH: Bench = Bench {
@@ -187,12 +186,6 @@ impl RollupArgs {
 }
 
 /// Measures and prints to `out`; progress goes to standard error.
-///
-/// # Errors
-///
-/// A flag names what does not exist, a program of a peer cannot run, our engine answered wrongly,
-/// or
-/// `out` refuses what is written.
 pub fn run_to(args: &RollupArgs, out: &mut dyn Write) -> Result {
     let plan = args.flags.plan(&BENCH, &[])?;
     args.flags.check_flag(&[DRUID], args.druid, "runs in a JVM", "--druid")?;

@@ -121,11 +121,6 @@ pub struct ServerArgs {
 }
 
 /// Measures and prints to `out`; progress goes to standard error.
-///
-/// # Errors
-///
-/// A flag names what does not exist, a server does not start, ours answers wrongly, or `out`
-/// refuses what is written.
 pub fn run_to(args: &ServerArgs, out: &mut dyn Write) -> Result {
     let plan = args.flags.plan(&BENCH, &[])?;
     let seconds = args.seconds.unwrap_or(plan.mode.pick(0.01, 0.6, 0.6));

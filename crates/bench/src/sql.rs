@@ -24,19 +24,15 @@ const TARGET_ROWS: usize = 5_000_000;
 const FLIGHTS: usize = 336_776;
 
 const FLAG: &str = "--peers";
-/// The next step where the program is not found.
 const NO_PROGRAM: &str = "there is no program sapwood beside this one: build it in the same \
                           profile (-p sapwood-cli), or name it with --program FILE";
-/// The least time that a question is repeated for.
 const ASKED_AT_LEAST: Duration = Duration::from_millis(500);
 
-/// Over files.
 const SAPWOOD: &str = "sapwood";
 const ORDERED: &str = "sapwood-ordered";
 const HASH: &str = "sapwood-hash";
 const DUCKDB: &str = "duckdb";
 const SQLITE: &str = "sqlite";
-/// Over files, in a program.
 const POLARS: &str = "polars";
 const PEERS: [&str; 3] = [DUCKDB, SQLITE, POLARS];
 
@@ -108,16 +104,13 @@ pub struct SqlArgs {
 /// The place of rows, and whether the start of a process is timed with the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowPlace {
-    /// In the CSV file; by a process.
     File,
     /// In a directory or a database file; by a process.
     Stored,
-    /// There, opened by a program before.
     Library,
 }
 
 struct SqlJob<'r> {
-    /// A name of the table of workloads.
     name: &'static str,
     place: RowPlace,
     rows: &'r CsvRows,
@@ -154,11 +147,6 @@ impl Job for SqlJob<'_> {
 }
 
 /// Measures and prints to `out`; progress goes to standard error.
-///
-/// # Errors
-///
-/// A flag names what does not exist, a program cannot run, answers do not agree, or `out` refuses
-/// what is written.
 pub fn run_to(args: &SqlArgs, out: &mut dyn Write) -> Result {
     let plan = args.flags.plan(&BENCH, &[])?;
     args.flags.check_flag(&PEERS, args.peers, "is not part of this program", FLAG)?;

@@ -158,20 +158,11 @@ pub fn engines() -> Vec<TreeEngine> {
 }
 
 /// Measures and prints to `out`; progress goes to standard error.
-///
-/// # Errors
-///
-/// The errors of [`run_with`].
 pub fn run_to(args: &TreesArgs, out: &mut dyn Write) -> Result {
     run_with(args, &engines(), out)
 }
 
 /// Measures `engines` and prints to `out`; progress goes to standard error.
-///
-/// # Errors
-///
-/// A flag names what does not exist, the folder cannot be used, our engine answered wrongly, or
-/// `out` refuses what is written.
 pub fn run_with(args: &TreesArgs, engines: &[TreeEngine], out: &mut dyn Write) -> Result {
     let outside: Vec<&str> = engines.iter().map(|engine| engine.name).collect();
     let plan = args.flags.plan(&BENCH, &outside)?;

@@ -37,7 +37,6 @@ pub(crate) const PICKS: [Pick; 3] =
 pub(crate) struct SpreadTotal {
     there: Disaggregator,
     back: Disaggregator,
-    /// The sum of the objects afterwards.
     pub(crate) after: i128,
     /// Objects with lesser numbers get a unit more.
     cutoff: u32,
@@ -89,7 +88,6 @@ impl LoadedTable {
         Ok((elapsed, Tally { entries: changed, sum: after as u64 }))
     }
 
-    /// Disaggregates a total; answers how many objects were changed, and what they then sum to.
     fn disaggregate(
         &self,
         total: &Disaggregator,

@@ -13,7 +13,6 @@ use crate::harness::*;
 
 const LOADED_TOGETHER: usize = 256;
 
-/// A table with its objects in it. Clones are the same table.
 #[derive(Clone)]
 pub(crate) struct LoadedTable {
     pub(crate) table: Table,
@@ -65,7 +64,6 @@ impl LoadedTable {
         if self.table.as_hash().is_some() { TableKind::Hash } else { TableKind::Ordered }
     }
 
-    /// The number of selected objects, their sum, and the executor.
     pub(crate) fn sum(
         &self,
         query: &Compiled,
@@ -98,7 +96,6 @@ impl LoadedTable {
 pub(crate) struct Way {
     pub(crate) name: &'static str,
     pub(crate) kind: TableKind,
-    /// `None`: the planner chooses.
     pub(crate) executor: Option<Executor>,
     /// True if all objects are seen as of one moment.
     pub(crate) at_one_moment: bool,

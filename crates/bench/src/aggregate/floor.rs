@@ -19,7 +19,6 @@ use super::job::{AggregateJob, Pick};
 use super::objects::{Objects, Placed, amount, key};
 use crate::harness::*;
 
-/// A control word, a key, an integer.
 type Record = [u64; 3];
 pub(super) const LIVE: u64 = 1;
 const BUCKET_WORDS: usize = 8;

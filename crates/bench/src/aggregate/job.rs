@@ -39,9 +39,7 @@ impl Fraction {
 pub(crate) enum Pick {
     /// Every one, without a word about keys.
     Everything,
-    /// Objects between two keys.
     Range(Fraction),
-    /// Objects of a list of keys, drawn at random.
     List(Fraction),
 }
 
@@ -82,11 +80,9 @@ impl Pick {
     }
 }
 
-/// Selected objects, and what is right to say of them.
 pub(crate) struct Picked {
     pub(crate) pick: Pick,
     pub(crate) query: Compiled,
-    /// Numbers within which all selected lie.
     pub(crate) numbers: Range<u32>,
     /// Objects of a list; a range has its from all objects.
     listed: Vec<Placed>,

@@ -19,7 +19,6 @@ pub(crate) fn amount(number: u32) -> i64 {
     i64::from((Random::new(u64::from(number)).next() >> 32) as i32)
 }
 
-/// An object, and its place in the order of loading.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Placed {
     pub(crate) number: u32,
@@ -35,9 +34,7 @@ impl Placed {
 
 #[derive(Debug)]
 pub(crate) struct Objects {
-    /// Numbers, in the order in which tables are loaded.
     pub(crate) in_load_order: Vec<u32>,
-    /// Objects by number.
     pub(crate) placed: Vec<Placed>,
 }
 
@@ -61,7 +58,6 @@ impl Objects {
         self.placed.len() as u32
     }
 
-    /// So many of them, drawn at random, by number.
     pub(crate) fn draw(&self, count: u32) -> Vec<Placed> {
         let mut random = Random::new(!u64::from(count));
         let mut wanted = count;

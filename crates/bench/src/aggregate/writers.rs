@@ -36,7 +36,6 @@ pub(crate) const SUMMED: [(Way, Pick); 5] = [
 const LOG_MOMENT: Way =
     Way { at_one_moment: true, ..way("sapwood-log-moment", TableKind::Hash, Some(Executor::Log)) };
 
-/// The writer's name among engines: one for each kind of table.
 pub(crate) fn writer_of(kind: TableKind) -> &'static str {
     match kind {
         TableKind::Hash => "sapwood-writer",
@@ -88,7 +87,6 @@ impl WrittenTable<'_> {
         Ok(())
     }
 
-    /// Runs `during` while a writer counts its changes; answers its rate.
     fn beside_writer(&self, seed: usize, during: impl FnOnce(&AtomicU64) -> Result) -> Result<f64> {
         let (changes, stop) = (AtomicU64::new(0), AtomicBool::new(false));
         std::thread::scope(|scope| {

@@ -95,7 +95,6 @@ impl StampedEntry {
         value.len() == self.value.len() && first == last && number(first)
     }
 
-    /// The stamp of its own value, without the draw.
     fn number(&self) -> &[u8] {
         &self.value[DRAW_BITS as usize / 8..8]
     }

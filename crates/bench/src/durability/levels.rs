@@ -80,7 +80,6 @@ struct Here {
     name: &'static str,
     level: Level,
     store: Box<dyn DurableStore>,
-    /// Goes after the store.
     _folder: Folder,
 }
 
@@ -175,7 +174,6 @@ pub(crate) fn measure(sizes: &Sizes, engines: &[DurableEngine], data: Data) -> R
     Ok(report)
 }
 
-/// Opens each engine at each level, with its entries; those that are not there are told of once.
 fn open_all(
     sizes: &Sizes,
     engines: &[DurableEngine],

@@ -18,9 +18,7 @@ const DATA: Data = Data::Small;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum RecoverySource {
-    /// It was closed, and the checkpoint has everything.
     Checkpoint,
-    /// It ended, and the log has everything.
     Log,
 }
 

@@ -10,7 +10,6 @@ pub(crate) const ENGINE: DurableEngine = DurableEngine { name: "redb", open: ope
 
 const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("bench");
 
-/// A cache that all entries fit into.
 const CACHE_BYTES: usize = 1 << 30;
 
 /// redb keeps a commit without durability in the process's memory. So it has no buffered level, and

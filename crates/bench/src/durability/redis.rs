@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::data::{Data, Level};
 use crate::harness::*;
-use crate::server::job::Verb;
-use crate::server::load_generator::Done;
+use crate::server::job::{Client, Requests, Verb};
 use crate::server::load_generator::RequestLoad;
 use crate::server::processes::Server;
 use crate::server::processes::spawn_redis;
@@ -19,7 +18,6 @@ pub(crate) struct Redis {
     server: Server,
 }
 
-/// The files that it loads when it starts and writes changes to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RedisFiles {
     /// The snapshot that `SAVE` writes; changes are in memory alone.
@@ -79,17 +77,14 @@ impl Redis {
         let load = RequestLoad {
             address: self.server.address,
             protocol: self.server.protocol(),
-            command: Verb::Set,
-            connections,
-            pipeline: 1,
+            of: Requests { client: Client::Closed, command: Verb::Set, connections, pipeline: 1 },
             keys,
             lengths: data.lengths(),
             time,
             rate: None,
             is_checked: true,
         };
-        let Done { requests, elapsed, .. } = load.run(seed)?;
-        Ok(requests as f64 / elapsed.as_secs_f64())
+        load.run(seed).map(|done| done.rate())
     }
 
     pub(crate) fn check(&self, data: Data, keys: u32, seed: u64) -> Result {

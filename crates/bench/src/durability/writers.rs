@@ -13,7 +13,6 @@ use crate::harness::*;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WriterJob {
     pub(crate) data: Data,
-    /// Keys are drawn from as many numbers.
     pub(crate) keys: u32,
     pub(crate) writers: usize,
     pub(crate) seed: u64,
@@ -29,7 +28,6 @@ pub(crate) enum Timing {
 pub(crate) struct PutTotals {
     pub(crate) puts: u64,
     pub(crate) elapsed: Duration,
-    /// Latencies of single calls, if these were timed.
     pub(crate) latencies: Percentiles,
 }
 

@@ -30,7 +30,6 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    /// The one of three that belongs to the mode.
     pub(crate) fn pick<T>(self, smoke: T, usual: T, full: T) -> T {
         match self {
             Mode::Smoke => smoke,
@@ -109,7 +108,6 @@ impl Plan {
         self.workloads.contains(&workload)
     }
 
-    /// The one number of entries of a bench that has one.
     pub(crate) fn size(&self) -> usize {
         self.entries[0]
     }
@@ -220,7 +218,6 @@ pub(crate) fn or<T: Clone>(given: &[T], others: &[T]) -> Vec<T> {
     if given.is_empty() { others } else { given }.to_vec()
 }
 
-/// The names of a table.
 pub(crate) const fn names<T, const N: usize>(table: &[(&'static str, T); N]) -> [&'static str; N] {
     let mut names = [""; N];
     let mut at = 0;

@@ -107,7 +107,6 @@ fn together<'a>(
     groups
 }
 
-/// Draws figures as an SVG.
 fn draw(figures: &[PlottedFigure], title: &str, command: Option<&str>) -> Result<String> {
     if figures.is_empty() {
         bail!("there are no figures to draw");
@@ -156,7 +155,6 @@ fn head(figures: &[PlottedFigure], command: Option<&str>) -> Vec<String> {
     lines
 }
 
-/// The elements of a page.
 #[derive(Default)]
 struct Page(String);
 
@@ -209,7 +207,6 @@ impl Page {
         );
     }
 
-    /// The page, with its paper.
     fn end(self, height: i32) -> String {
         let mut paper = Page(format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
@@ -220,7 +217,6 @@ impl Page {
     }
 }
 
-/// A number to three digits.
 fn short(number: f64) -> String {
     let (scale, unit) = match number {
         n if n >= 999.5e6 => (1e9, " G"),
@@ -243,7 +239,6 @@ fn with_commas(number: usize) -> String {
     groups.map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
 }
 
-/// Makes the file of a plot, empty for now.
 pub(crate) fn create(path: &Path) -> Result {
     if !path.extension().is_some_and(|it| it.eq_ignore_ascii_case("svg")) {
         bail!("a plot is an SVG: name a file that ends in .svg, not {}", path.display());
@@ -256,7 +251,6 @@ fn write(path: &Path, svg: &str) -> Result {
     Ok(written.map_err(|error| format!("cannot write the plot {}: {error}", path.display()))?)
 }
 
-/// Draws the figures of JSON lines.
 pub(crate) fn draw_lines(path: &Path, lines: &str) -> Result {
     write(path, &draw(&figures(lines)?, TITLE, Some(&command()))?)
 }
@@ -290,10 +284,6 @@ pub struct PlotArgs {
 }
 
 /// Draws figures that were saved.
-///
-/// # Errors
-///
-/// A file cannot be read or written, or has no figures.
 pub fn run(args: &PlotArgs) -> Result {
     let mut all = Vec::new();
     for path in &args.figures {

@@ -123,9 +123,7 @@ pub(crate) fn sapwood_program() -> Option<PathBuf> {
     program.is_file().then_some(program)
 }
 
-/// A program that runs.
 pub(crate) struct Process {
-    /// The name in messages.
     name: &'static str,
     child: Child,
     pub(crate) commands: ChildStdin,
@@ -170,7 +168,6 @@ impl Process {
     }
 }
 
-/// A number of an answer.
 pub(crate) fn number(answer: &Value, field: &str) -> Result<i64> {
     answer[field].as_i64().ok_or_else(|| {
         format!("the answer {answer} has no number {field}: build the programs in bench-vs again")
@@ -178,7 +175,6 @@ pub(crate) fn number(answer: &Value, field: &str) -> Result<i64> {
     })
 }
 
-/// The time of an answer.
 pub(crate) fn elapsed_of(answer: &Value) -> Result<Duration> {
     Ok(Duration::from_nanos(number(answer, "elapsed_ns")? as u64))
 }

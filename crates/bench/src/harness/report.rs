@@ -31,7 +31,6 @@ pub(crate) fn tell(what: impl std::fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "{what}");
 }
 
-/// All samples of a bench on one data set.
 pub(crate) struct Report {
     bench: &'static str,
     pub(crate) entries: usize,
@@ -70,7 +69,6 @@ impl Report {
         }
     }
 
-    /// The sample of a unit; of any rate, if none is named.
     pub(crate) fn sample(
         &self,
         engine: &str,

@@ -12,7 +12,6 @@ pub(crate) struct Unit {
     /// The name in tables, where figures are divided by `scale`.
     pub(crate) table_name: &'static str,
     pub(crate) scale: f64,
-    /// Digits behind the point in tables.
     pub(crate) digits: usize,
 }
 
@@ -56,7 +55,6 @@ impl Unit {
         [&OPERATIONS, &SCANS, &OBJECTS, &ROWS, &QUESTIONS].contains(&self)
     }
 
-    /// A figure as tables show it.
     pub(crate) fn shown(&self, figure: f64) -> String {
         match self.name {
             "questions/s" => time(1e9 / figure),
@@ -117,7 +115,6 @@ impl Sample {
         median(&self.rounds)
     }
 
-    /// The median over the rounds of a percentile.
     pub(crate) fn percentile(&self, of: fn(&Percentiles) -> u64) -> f64 {
         let each: Vec<f64> = self.latencies.iter().map(|round| of(round) as f64).collect();
         median(&each)
@@ -194,7 +191,6 @@ impl From<&Histogram<u64>> for Percentiles {
 }
 
 impl Percentiles {
-    /// Percentiles of all threads together.
     pub(crate) fn of_all(histograms: Vec<Histogram<u64>>) -> Result<Percentiles> {
         let mut all = new_histogram();
         for histogram in histograms {

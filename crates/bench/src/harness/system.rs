@@ -36,8 +36,6 @@ pub(crate) fn flights<const N: usize>(
     Ok((reader, places.map(|place| place.expect("all are there"))))
 }
 
-/// The machine that figures are of: its processor, how many cores of it this process may use, and
-/// the system.
 pub(crate) fn machine() -> &'static str {
     static MACHINE: OnceLock<String> = OnceLock::new();
     MACHINE.get_or_init(|| {

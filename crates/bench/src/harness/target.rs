@@ -87,7 +87,6 @@ impl Target {
 }
 
 impl Targets {
-    /// Prints those that there are samples for.
     pub(crate) fn print(&self, out: &mut dyn Write, report: &Report) -> io::Result<()> {
         let is_judged = self.judged.contains(&report.size);
         let header = ["target", "threads", "wanted", "measured", "rounds from .. to", ""];
@@ -192,7 +191,6 @@ impl Target {
     }
 }
 
-/// The figures by which a sample is judged.
 fn judged(sample: &Sample) -> Vec<f64> {
     match sample.unit == &NANOSECONDS {
         true => sample.latencies.iter().map(|round| round.p99 as f64).collect(),

@@ -36,11 +36,9 @@ const PEERS: [HashPeer; 7] = [
     HashPeer::of::<Moka>(200),
     HashPeer::of::<Dictionary>(25),
 ];
-/// Bytes of an entry of our store, and of a floor.
 const OUR_BYTES: u64 = 40;
 const FLOOR_BYTES: u64 = 12;
 
-/// The engines of a plan, if all of them fit into memory.
 pub(crate) fn chosen(plan: &Plan, outside: &[HashPeer]) -> Result<Vec<Box<dyn HashContender>>> {
     let keys = plan.size();
     let wanted = &|name: &str| plan.takes(name) && takes(name, keys);
@@ -256,7 +254,6 @@ impl HashStore for Shards {
     }
 }
 
-/// Maps of other crates: each is made with room for so many keys, and has three calls.
 macro_rules! peers {
     ($($(#[$doc:meta])* $peer:ident($map:ty) $name:literal:
         with_room $keys:ident => $made:expr;

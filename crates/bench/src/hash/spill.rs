@@ -203,7 +203,6 @@ fn load(
     Ok(entrants)
 }
 
-/// Reads in flight that calls of these stores come to.
 fn depths(entrants: &mut Entrants, threads: &[usize]) -> Vec<usize> {
     let calls = forms(entrants).map(|form| form.call());
     let mut depths: Vec<usize> = calls

@@ -108,7 +108,6 @@ pub(crate) struct HashLoad {
     pub(crate) elapsed: Duration,
     /// Growth of resident memory from before the store was made to after the load.
     pub(crate) resident_bytes: Option<u64>,
-    /// Resident bytes that lie on 2 MiB pages.
     pub(crate) huge_bytes: Option<u64>,
     pub(crate) accounted_bytes: Option<u64>,
 }
@@ -157,7 +156,6 @@ pub(crate) struct Shared<S> {
 
 pub(crate) struct StoreForm<S> {
     pub(crate) name: &'static str,
-    /// Operations of a call.
     pub(crate) call: usize,
     /// Tells this form's updates from those of other forms of the same store.
     pub(crate) mark: u32,

@@ -12,7 +12,6 @@ const KEYS_OF_A_CALL: usize = 64;
 /// The value of each entry of a queue.
 pub(crate) const QUEUED: [u8; 100] = [7; 100];
 
-/// A workload: its name, its place in the table, and its operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OrderedWorkload {
     pub(crate) name: &'static str,
@@ -57,11 +56,8 @@ pub(crate) struct Scan {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScanForm {
-    /// A closure is called with each entry.
     Stream,
-    /// An iterator yields each entry.
     Iterator,
-    /// Keys alone are read.
     Keys,
 }
 
@@ -69,8 +65,6 @@ const fn scan(form: ScanForm, descending: bool, entries: usize) -> Kind {
     Kind::Scan(Scan { form, descending, entries })
 }
 
-/// Oak's scenarios, scans of keys alone and of few entries, batches, queues, skew and loads in
-/// order.
 const KINDS: [(&str, Kind); 21] = [
     ("get-zero-copy", Kind::Get),
     ("get-copy", Kind::GetCopy),
@@ -95,7 +89,6 @@ const KINDS: [(&str, Kind); 21] = [
     ("put", Kind::Put),
 ];
 
-/// The names of all workloads.
 pub(crate) const NAMES: [&str; KINDS.len()] = names(&KINDS);
 
 impl OrderedWorkload {

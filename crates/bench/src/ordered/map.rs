@@ -145,7 +145,6 @@ pub(crate) trait OrderedContender: Engine<OrderedJob> {
     }
 }
 
-/// An engine and the space that it was loaded from.
 pub(crate) struct LoadedMap<E> {
     engine: E,
     space: Option<Arc<Space>>,
@@ -302,7 +301,6 @@ impl<E: OrderedMap> Map<'_, E> {
     }
 }
 
-/// Entries of a queue while it is worked on.
 const QUEUED_ENTRIES: u64 = 10_000;
 
 /// A map of its own that threads put into and pop from. Keys ascend.

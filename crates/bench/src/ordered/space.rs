@@ -52,14 +52,11 @@ impl SpaceData {
     }
 }
 
-/// Keys, values, which of them are loaded, and the sums that reading them must give.
 pub(crate) struct Space {
     pub(crate) data: SpaceData,
     keys: SpaceBytes,
     values: SpaceBytes,
-    /// Keys that exist, loaded or not.
     pub(crate) range: u32,
-    /// Numbers of loaded keys in the order of loading.
     pub(crate) load_order: Vec<u32>,
     /// Loaded numbers in key order: a place here is a rank.
     pub(crate) in_order: Vec<u32>,
@@ -90,7 +87,6 @@ enum SpaceBytes {
     },
 }
 
-/// Room for one generated key.
 pub(crate) struct KeyBuffer(Vec<u8>);
 
 impl Space {
@@ -227,7 +223,6 @@ impl Space {
         bytes as f64 / self.entries() as f64
     }
 
-    /// The expected tally of a full scan of the loaded entries.
     pub(crate) fn everything(&self) -> Tally {
         Tally { entries: self.entries() as u64, sum: self.sums_below[self.entries()] }
     }

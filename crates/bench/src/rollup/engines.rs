@@ -12,22 +12,14 @@ use super::sets::RowSet;
 use super::stream::{Expected, Stream, Total};
 use crate::harness::*;
 
-/// A workload: rows are folded into facts, or facts are queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Rows that are columns already are folded into facts.
     Ingest,
-    /// Rows are parsed from JSON lines, and folded.
     Json,
-    /// Facts are added up by the hour.
     Timeseries,
-    /// Facts are grouped by one dimension.
     GroupByOne,
-    /// Facts are grouped by two dimensions.
     GroupBy,
-    /// The ten values of a dimension with the greatest sums.
     TopN,
-    /// Facts with one text are added up by the hour.
     Filter,
 }
 
@@ -48,9 +40,7 @@ impl Phase {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FactPlace {
-    /// In memory, as they were folded.
     Live,
-    /// In files: segments, Parquet.
     Files,
 }
 
@@ -66,7 +56,6 @@ pub(crate) struct SetLoad {
     pub(crate) stream: Rc<Stream>,
     pub(crate) batch: usize,
     pub(crate) folder: PathBuf,
-    /// True if facts in files will be queried.
     pub(crate) files: bool,
     pub(crate) expected: Expected,
 }
@@ -76,7 +65,6 @@ pub(crate) struct RollupJob {
     pub(crate) phase: Phase,
     pub(crate) place: FactPlace,
     pub(crate) threads: usize,
-    /// The least time of a query.
     pub(crate) least: Duration,
 }
 

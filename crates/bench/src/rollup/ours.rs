@@ -47,12 +47,10 @@ fn schema(set: RowSet) -> Result<Schema> {
 }
 
 impl OurRollup {
-    /// An index without facts.
     pub(crate) fn live(load: &SetLoad) -> Result<OurRollup> {
         Ok(OurRollup { rollup: Arc::new(Rollup::new(schema(load.set)?)?), _folder: None })
     }
 
-    /// An index with all rows, in segments of a folder.
     pub(crate) fn sealed(load: &SetLoad) -> Result<OurRollup> {
         let folder = Folder::new(&load.folder, &format!("segments-{}", load.set.name()))?;
         let disk = Arc::new(FileDisk::open(folder.path())?);

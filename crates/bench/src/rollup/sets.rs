@@ -88,18 +88,14 @@ impl RowSet {
 #[derive(Debug)]
 pub(crate) struct RowShape {
     pub(crate) dimensions: &'static [&'static str],
-    /// The whole number.
     pub(crate) x: &'static str,
-    /// The float.
     pub(crate) y: &'static str,
     pub(crate) time: TimeForm,
     /// The granularity of segments.
     pub(crate) segments: &'static str,
     pub(crate) one: usize,
     pub(crate) two: [usize; 2],
-    /// The dimension of which the first ten are asked.
     pub(crate) top: usize,
-    /// The text that a filter wants.
     pub(crate) filter: (usize, &'static str),
 }
 
@@ -162,7 +158,6 @@ static WIKITICKER: RowShape = RowShape {
 const BEGIN: i64 = 1_400_025_600_000;
 const COMBINATIONS: u32 = 10_000;
 
-/// A day of rows, in the order of their times.
 pub(crate) fn synthetic(rows: usize, batch: usize) -> Result<Stream> {
     let mut random = Random::new(0x5eed);
     let step = DAY as f64 / rows as f64;

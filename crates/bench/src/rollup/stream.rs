@@ -29,7 +29,6 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A parsed JSON line, if it has a time.
     pub(crate) fn parse(shape: &RowShape, object: &Value) -> Option<Row> {
         let text = |name: &&str| match &object[*name] {
             Value::Null => None,
@@ -101,12 +100,10 @@ impl Stream {
         })
     }
 
-    /// Replaces the lines of the same rows.
     pub(crate) fn with_json(self, json: Vec<String>) -> Stream {
         Stream { json, ..self }
     }
 
-    /// Answers to all questions, from the rows.
     pub(crate) fn expected(&self, set: RowSet) -> Expected {
         let rows = || self.rows.iter().flatten();
         let facts: HashSet<(i64, &[Option<String>])> =
@@ -137,7 +134,6 @@ impl Stream {
         Expected { facts: facts.len(), all: Total { groups: facts.len(), ..all }, answers }
     }
 
-    /// Writes the rows as an Arrow file, batch by batch.
     pub(crate) fn write_arrow(&self, path: &Path) -> Result {
         let mut writer = None;
         for rows in &self.rows {
@@ -154,7 +150,6 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes the rows as JSON lines.
     pub(crate) fn write_json(&self, path: &Path) -> Result {
         let mut file = BufWriter::new(File::create(path)?);
         for lines in &self.json {

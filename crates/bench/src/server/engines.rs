@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use super::job::{Client, ServerJob, ServerWorkload, Sum, Verb};
-use super::load_generator::{Done, RequestLoad};
+use super::job::{Client, Requests, ServerJob, ServerWorkload, Sum};
+use super::load_generator::RequestLoad;
 use super::processes::{MEMCACHED, SAPWOOD, Server};
 use super::protocol::{Protocol, request};
 use super::redis_benchmark;
@@ -47,7 +47,6 @@ impl Loaded {
         })
     }
 
-    /// Puts the objects: under keys of 8 digits, and into a table of our own server.
     pub(crate) fn load_objects(&mut self, objects: u32) -> Result {
         if std::mem::replace(&mut self.has_objects, true) {
             return Ok(());
@@ -57,17 +56,8 @@ impl Loaded {
             return Ok(());
         }
         let mut wire = self.server.connect()?;
-        let create: [&[u8]; 8] = [
-            b"SW.CREATE",
-            TABLE,
-            b"ENGINE",
-            b"hash",
-            b"RECORD",
-            b"fixed8",
-            b"LAYOUT",
-            b"amount:i64le",
-        ];
-        wire.ask(&create)?;
+        let create = "SW.CREATE objects ENGINE hash RECORD fixed8 LAYOUT amount:i64le";
+        wire.ask(&create.split(' ').map(str::as_bytes).collect::<Vec<_>>())?;
         load(&mut wire, objects.div_ceil(100), |chunk, out| {
             let numbers = chunk * 100..objects.min(chunk * 100 + 100);
             let values: Vec<_> =
@@ -78,48 +68,34 @@ impl Loaded {
         })
     }
 
-    fn requests(
-        &mut self,
-        job: &ServerJob,
-        client: Client,
-        command: Verb,
-        connections: usize,
-        pipeline: usize,
-    ) -> Result<Outcome> {
-        let (requests, elapsed, latencies) = if client == Client::RedisBenchmark {
-            let address = self.server.address;
-            let run = |requests: usize| {
-                redis_benchmark::run(address, command, connections, pipeline, KEYS, requests)
-            };
+    fn requests(&mut self, job: &ServerJob, of: Requests) -> Result<Outcome> {
+        let address = self.server.address;
+        let done = if of.client == Client::RedisBenchmark {
+            let run = |requests: usize| redis_benchmark::run(address, of, KEYS, requests);
             let name = job.workload();
-            let rate =
-                |it: &redis_benchmark::Measured| it.requests as f64 / it.elapsed.as_secs_f64();
             // The first run finds the rate.
             let known = match self.rates.get(&name) {
                 Some(known) => *known,
-                None => rate(&run((2_000 * pipeline).max(1_000))?),
+                None => run((2_000 * of.pipeline).max(1_000))?.rate(),
             };
             let done = run(((known * job.time.as_secs_f64()) as usize).max(1_000))?;
-            self.rates.insert(name, rate(&done));
-            (done.requests, done.elapsed, done.percentiles)
+            self.rates.insert(name, done.rate());
+            done
         } else {
             let load = RequestLoad {
-                address: self.server.address,
+                address,
                 protocol: self.server.protocol(),
-                command,
-                connections,
-                pipeline,
+                of,
                 keys: KEYS,
                 lengths: [8, 8],
                 time: job.time,
-                rate: (client == Client::Open).then_some(job.rate),
+                rate: (of.client == Client::Open).then_some(job.rate),
                 is_checked: !self.server.is_floor(),
             };
-            let Done { requests, elapsed, latencies } = load.run(job.round as u64)?;
-            (requests, elapsed, Percentiles::from(&latencies))
+            load.run(job.round as u64)?
         };
-        let mut outcome = Outcome::of(requests, elapsed, Tally::default());
-        outcome.figures.push(Figure::latencies(latencies));
+        let mut outcome = Outcome::of(done.requests, done.elapsed, Tally::default());
+        outcome.figures.push(Figure::latencies(done.latencies));
         Ok(outcome)
     }
 
@@ -157,7 +133,6 @@ impl Loaded {
 }
 
 impl Sum {
-    /// Objects of a request, from one on.
     fn count(self, from: u32, objects: u32) -> u32 {
         match self {
             Sum::Pipelined(count) => count.min(objects - from),
@@ -169,7 +144,6 @@ impl Sum {
         }
     }
 
-    /// Appends a request for the objects of some numbers.
     fn request(self, protocol: Protocol, mut numbers: std::ops::Range<u32>, out: &mut Vec<u8>) {
         match self {
             Sum::Pipelined(_) => numbers.for_each(|it| protocol.get(&digits(it), out)),
@@ -234,10 +208,9 @@ impl Engine<ServerJob> for Loaded {
         let is_redis = self.server.protocol() == Protocol::Redis;
         match job.workload {
             ServerWorkload::Sum(_) if self.server.is_floor() => false,
-            ServerWorkload::Requests { client: Client::RedisBenchmark, .. } => {
-                self.has_redis_benchmark && is_redis
+            ServerWorkload::Requests(of) => {
+                of.client != Client::RedisBenchmark || (self.has_redis_benchmark && is_redis)
             }
-            ServerWorkload::Requests { .. } => true,
             ServerWorkload::Sum(Sum::Aggregate(_)) => self.server.name == SAPWOOD,
             ServerWorkload::Sum(Sum::Lua) => ![SAPWOOD, MEMCACHED].contains(&self.server.name),
             ServerWorkload::Sum(Sum::MGet) => is_redis,
@@ -247,9 +220,7 @@ impl Engine<ServerJob> for Loaded {
 
     fn run(&mut self, job: &ServerJob) -> Result<Outcome> {
         match job.workload {
-            ServerWorkload::Requests { client, command, connections, pipeline } => {
-                self.requests(job, client, command, connections, pipeline)
-            }
+            ServerWorkload::Requests(of) => self.requests(job, of),
             ServerWorkload::Sum(sum) => self.sum(job, sum),
         }
     }

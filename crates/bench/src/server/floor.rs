@@ -7,47 +7,31 @@
 //! choice costs.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::thread::JoinHandle;
+use std::net::{Ipv4Addr, TcpListener};
+
+use super::processes::ThreadServer;
 
 mod epoll;
 #[cfg(target_os = "linux")]
 mod uring;
 
-/// A loop, on a thread of its own.
-pub(crate) struct LoopFloor {
-    pub(crate) address: SocketAddr,
-    stop: Box<dyn Fn()>,
-    thread: Option<JoinHandle<io::Result<()>>>,
+pub(crate) fn epoll() -> io::Result<ThreadServer> {
+    epoll::start(listener()?)
 }
 
-impl LoopFloor {
-    pub(crate) fn epoll() -> io::Result<LoopFloor> {
-        epoll::start(listener()?)
-    }
+pub(crate) fn uring() -> io::Result<ThreadServer> {
+    uring::start(listener()?)
+}
 
-    #[cfg(target_os = "linux")]
-    pub(crate) fn uring() -> io::Result<LoopFloor> {
-        uring::start(listener()?)
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub(crate) fn uring() -> io::Result<LoopFloor> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "io_uring is of Linux"))
+#[cfg(not(target_os = "linux"))]
+mod uring {
+    pub(super) fn start(_: std::net::TcpListener) -> std::io::Result<super::ThreadServer> {
+        Err(std::io::Error::new(std::io::ErrorKind::Unsupported, "io_uring is of Linux"))
     }
 }
 
 fn listener() -> io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-}
-
-impl Drop for LoopFloor {
-    fn drop(&mut self) {
-        (self.stop)();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
 }
 
 /// Appends a reply for each whole request; answers the bytes of those.
@@ -105,7 +89,7 @@ mod tests {
     }
 
     /// Sends so many requests in pieces of so many bytes, and reads the replies meanwhile.
-    fn check(floor: &LoopFloor, requests: usize, piece: usize) {
+    fn check(floor: &ThreadServer, requests: usize, piece: usize) {
         let sent = b"*1\r\n$4\r\nPING\r\n".repeat(requests);
         let mut stream = TcpStream::connect(floor.address).expect("it listens");
         let mut reads = stream.try_clone().expect("a second handle");
@@ -122,8 +106,8 @@ mod tests {
     #[test]
     fn both_loops_answer_requests_in_pieces_and_many_at_once() {
         // Where the system has no io_uring, the other is tested alone.
-        let uring = LoopFloor::uring().ok();
-        for floor in [LoopFloor::epoll().expect("epoll")].into_iter().chain(uring) {
+        let uring = uring().ok();
+        for floor in [epoll().expect("epoll")].into_iter().chain(uring) {
             for (requests, piece) in [(1, 14), (3, 1), (100, 37), (20_000, 100_000)] {
                 check(&floor, requests, piece);
             }

@@ -24,9 +24,7 @@ pub(crate) enum Verb {
 pub(crate) enum Sum {
     /// A client fetches so many with a request each before it waits.
     Pipelined(u32),
-    /// A client fetches 1,000 with one `MGET`.
     MGet,
-    /// A script in the server adds them up.
     Lua,
     /// `SW.AGGREGATE`, by the name of an executor.
     Aggregate(&'static str),
@@ -34,8 +32,16 @@ pub(crate) enum Sum {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerWorkload {
-    Requests { client: Client, command: Verb, connections: usize, pipeline: usize },
+    Requests(Requests),
     Sum(Sum),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Requests {
+    pub(crate) client: Client,
+    pub(crate) command: Verb,
+    pub(crate) connections: usize,
+    pub(crate) pipeline: usize,
 }
 
 /// Workloads by their names: requests of each client, by connections and pipelines; sums.
@@ -53,12 +59,12 @@ macro_rules! workloads {
     (@ $command:ident $verb:literal, $client:ident $said:literal, $connections:literal $pipeline:literal) => {
         (
             concat!($verb, ", ", $connections, " connections, pipeline of ", $pipeline, ", ", $said),
-            ServerWorkload::Requests {
+            ServerWorkload::Requests(Requests {
                 client: Client::$client,
                 command: Verb::$command,
                 connections: $connections,
                 pipeline: $pipeline,
-            },
+            }),
         )
     };
 }
@@ -93,7 +99,6 @@ pub(crate) struct ServerJob {
     pub(crate) workload: ServerWorkload,
     pub(crate) round: usize,
     pub(crate) time: Duration,
-    /// Requests a second of an open loop.
     pub(crate) rate: u32,
     pub(crate) objects: u32,
 }
@@ -105,9 +110,6 @@ impl Job for ServerJob {
     }
 
     fn unit(&self) -> &'static Unit {
-        match self.workload {
-            ServerWorkload::Requests { .. } => &OPERATIONS,
-            ServerWorkload::Sum(_) => &OBJECTS,
-        }
+        if matches!(self.workload, ServerWorkload::Sum(_)) { &OBJECTS } else { &OPERATIONS }
     }
 }

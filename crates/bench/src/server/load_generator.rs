@@ -4,11 +4,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
-use super::job::Verb;
+use super::job::{Requests, Verb};
 use super::protocol::Protocol;
 use super::wire::digits;
 use crate::harness::*;
@@ -16,15 +15,11 @@ use crate::harness::*;
 pub(crate) struct RequestLoad {
     pub(crate) address: SocketAddr,
     pub(crate) protocol: Protocol,
-    pub(crate) command: Verb,
-    pub(crate) connections: usize,
-    pub(crate) pipeline: usize,
-    /// Keys are drawn from as many numbers.
+    pub(crate) of: Requests,
     pub(crate) keys: u32,
     /// Bytes of a key and of a value, from 8 on: the digits of the key's number come first.
     pub(crate) lengths: [usize; 2],
     pub(crate) time: Duration,
-    /// Requests a second of an open loop.
     pub(crate) rate: Option<u32>,
     /// True if a value must be that of its key; not so where one answer is given to all.
     pub(crate) is_checked: bool,
@@ -33,8 +28,14 @@ pub(crate) struct RequestLoad {
 pub(crate) struct Done {
     pub(crate) requests: usize,
     pub(crate) elapsed: Duration,
-    /// Latencies of a batch of requests, from when it was due, in nanoseconds.
-    pub(crate) latencies: Histogram<u64>,
+    /// Latencies of a batch of requests, from when it was due.
+    pub(crate) latencies: Percentiles,
+}
+
+impl Done {
+    pub(crate) fn rate(&self) -> f64 {
+        self.requests as f64 / self.elapsed.as_secs_f64()
+    }
 }
 
 struct Connection {
@@ -51,12 +52,12 @@ struct Connection {
 impl RequestLoad {
     pub(crate) fn run(&self, seed: u64) -> Result<Done> {
         let mut poll = Poll::new()?;
-        let mut events = Events::with_capacity(self.connections);
+        let mut events = Events::with_capacity(self.of.connections);
         let mut random = Random::new(seed);
         let mut entry = self.lengths.map(|bytes| vec![b'0'; bytes]);
         let begin = Instant::now();
         let mut connections = Vec::new();
-        for number in 0..self.connections {
+        for number in 0..self.of.connections {
             let stream = std::net::TcpStream::connect(self.address)?;
             stream.set_nodelay(true)?;
             stream.set_nonblocking(true)?;
@@ -78,8 +79,8 @@ impl RequestLoad {
         let between = self.rate.map(|rate| Duration::from_secs(1) / rate);
         // The moment at which the next request of an open loop is due.
         let mut next_due = begin;
-        let mut done = Done { requests: 0, elapsed: self.time, latencies: new_histogram() };
-        let mut idle: Vec<usize> = (0..self.connections).rev().collect();
+        let (mut requests, mut latencies) = (0, new_histogram());
+        let mut idle: Vec<usize> = (0..self.of.connections).rev().collect();
         loop {
             let now = Instant::now();
             if now >= end {
@@ -119,14 +120,13 @@ impl RequestLoad {
                 connection.send()?;
                 if connection.receive(self.is_checked)? {
                     let latency = connection.due.elapsed().as_nanos();
-                    done.latencies.saturating_record(u64::try_from(latency)?);
-                    done.requests += self.pipeline;
+                    latencies.saturating_record(u64::try_from(latency)?);
+                    requests += self.of.pipeline;
                     idle.push(number);
                 }
             }
         }
-        done.elapsed = begin.elapsed();
-        Ok(done)
+        Ok(Done { requests, elapsed: begin.elapsed(), latencies: (&latencies).into() })
     }
 
     fn prepare(
@@ -138,11 +138,11 @@ impl RequestLoad {
     ) {
         connection.out.clear();
         connection.expected.clear();
-        for _ in 0..self.pipeline {
+        for _ in 0..self.of.pipeline {
             let digits = digits(random.below(self.keys));
             key[..8].copy_from_slice(&digits);
             value[..8].copy_from_slice(&digits);
-            match self.command {
+            match self.of.command {
                 Verb::Set => {
                     self.protocol.set(key, value, &mut connection.out);
                     self.protocol.was_set(&mut connection.expected);

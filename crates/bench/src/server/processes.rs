@@ -1,12 +1,20 @@
 //! Servers, started and stopped.
 
 use std::ffi::OsStr;
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::floor::LoopFloor;
+use sapwood::Db;
+use sapwood_server::net::Listeners;
+use sapwood_server::{Service, service::Options};
+use tokio_util::sync::CancellationToken;
+
+use super::floor;
 use super::protocol::Protocol;
 use super::wire::Wire;
 use crate::harness::*;
@@ -16,7 +24,6 @@ pub(crate) const REDIS: &str = "redis";
 pub(crate) const MEMCACHED: &str = "memcached";
 pub(crate) const FLOOR: &str = "floor-epoll";
 pub(crate) const URING_FLOOR: &str = "floor-io_uring";
-/// The time in which a server must answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Server {
@@ -27,13 +34,25 @@ pub(crate) struct Server {
 
 enum Running {
     Process(Child),
-    /// Ours within this process, where there is no program `sapwood` beside this one.
+    /// Ours where there is no program `sapwood` beside this one, or a floor.
     Within {
-        _within: within::Within,
+        _server: ThreadServer,
     },
-    Floor {
-        _floor: LoopFloor,
-    },
+}
+
+pub(crate) struct ThreadServer {
+    pub(crate) address: SocketAddr,
+    pub(crate) stop: Box<dyn Fn()>,
+    pub(crate) thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Drop for ThreadServer {
+    fn drop(&mut self) {
+        (self.stop)();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 /// Starts the wanted ones that are installed; others are left out with a sentence, and so is
@@ -52,24 +71,24 @@ pub(crate) fn start(plan: &Plan, program: Option<&Path>) -> Result<(Vec<Server>,
 }
 
 fn start_one(name: &'static str, program: Option<&Path>) -> Result<Server> {
-    let floor = match name {
-        FLOOR => Some(LoopFloor::epoll()?),
-        URING_FLOOR => Some(LoopFloor::uring()?),
+    let within = match name {
+        FLOOR => Some(floor::epoll()?),
+        URING_FLOOR => Some(floor::uring()?),
+        SAPWOOD if program.is_none() => Some(within()?),
         _ => None,
     };
-    if let Some(floor) = floor {
-        let address = floor.address;
-        return Ok(Server { name, address, running: Running::Floor { _floor: floor } });
+    if let Some(within) = within {
+        return Ok(Server {
+            name,
+            address: within.address,
+            running: Running::Within { _server: within },
+        });
     }
     let address = free_address()?;
     let port = address.port().to_string();
     let command = match name {
         SAPWOOD => {
-            let Some(program) = program else {
-                let running = Running::Within { _within: within::Within::start(address)? };
-                return Ok(Server { name, address, running });
-            };
-            let mut command = Command::new(program);
+            let mut command = Command::new(program.ok_or("it has no program")?);
             command.args(["--quiet", "serve", "--port", &port]);
             command
         }
@@ -77,7 +96,8 @@ fn start_one(name: &'static str, program: Option<&Path>) -> Result<Server> {
             let mut command = Command::new(installed(MEMCACHED)?);
             command.args(["-l", "127.0.0.1", "-p", &port, "-U", "0", "-m", MEMCACHED_MIB]);
             // Connections beyond 1,024; as many threads as the machine has processors.
-            command.args(["-c", "20000", "-t", &threads()]);
+            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            command.args(["-c", "20000", "-t", &threads.to_string()]);
             if rustix::process::geteuid().is_root() {
                 command.args(["-u", "root"]);
             }
@@ -90,7 +110,7 @@ fn start_one(name: &'static str, program: Option<&Path>) -> Result<Server> {
         }
     };
     let mut server = spawn(name, address, command)?;
-    server.wait()?;
+    server.wait_for(PATIENCE)?;
     Ok(server)
 }
 
@@ -114,11 +134,7 @@ fn spawn(name: &'static str, address: SocketAddr, mut command: Command) -> Resul
 /// Memory that memcached may use: more than the entries of any run take.
 const MEMCACHED_MIB: &str = "4096";
 
-fn threads() -> String {
-    std::thread::available_parallelism().map_or(1, usize::from).to_string()
-}
-
-fn installed(program: &str) -> Result<PathBuf> {
+pub(crate) fn installed(program: &str) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .map(|folder| folder.join(program))
@@ -127,10 +143,6 @@ fn installed(program: &str) -> Result<PathBuf> {
 }
 
 impl Server {
-    fn wait(&mut self) -> Result {
-        self.wait_for(PATIENCE)
-    }
-
     /// Waits until it answers; an error after some time.
     pub(crate) fn wait_for(&mut self, patience: Duration) -> Result {
         let begin = Instant::now();
@@ -156,14 +168,13 @@ impl Server {
 
     /// True if it answers all requests alike.
     pub(crate) fn is_floor(&self) -> bool {
-        matches!(self.running, Running::Floor { .. })
+        [FLOOR, URING_FLOOR].contains(&self.name)
     }
 
     pub(crate) fn connect(&self) -> Result<Wire> {
         Wire::open(self.address, self.protocol())
     }
 
-    /// Resident bytes of its process, if it has one of its own.
     pub(crate) fn resident_bytes(&self) -> Option<u64> {
         let Running::Process(child) = &self.running else { return None };
         resident_bytes_of(&child.id().to_string())
@@ -180,50 +191,21 @@ impl Drop for Running {
     }
 }
 
-mod within {
-    //! Our server on a thread of this process.
-
-    use std::net::SocketAddr;
-    use std::sync::Arc;
-    use std::thread::JoinHandle;
-
-    use sapwood::Db;
-    use sapwood_server::net::{Listeners, Server};
-    use sapwood_server::{Service, service::Options};
-    use tokio_util::sync::CancellationToken;
-
-    use crate::harness::*;
-
-    pub(crate) struct Within {
-        stop: CancellationToken,
-        thread: Option<JoinHandle<()>>,
+fn within() -> Result<ThreadServer> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let service = Arc::new(Service::new(Db::in_memory(), Options::default())?);
+    let address = free_address()?;
+    let mut listeners = Listeners::default();
+    {
+        let _entered = runtime.enter();
+        listeners.tcp(address)?;
     }
-
-    impl Within {
-        pub(crate) fn start(address: SocketAddr) -> Result<Within> {
-            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            let service = Arc::new(Service::new(Db::in_memory(), Options::default())?);
-            let mut listeners = Listeners::default();
-            {
-                let _entered = runtime.enter();
-                listeners.tcp(address)?;
-            }
-            let stop = CancellationToken::new();
-            let server = Server::new(service, stop.clone());
-            let thread = std::thread::spawn(move || {
-                // What the listener cannot do its clients notice.
-                let _ = runtime.block_on(server.run(listeners));
-            });
-            Ok(Within { stop, thread: Some(thread) })
-        }
-    }
-
-    impl Drop for Within {
-        fn drop(&mut self) {
-            self.stop.cancel();
-            if let Some(thread) = self.thread.take() {
-                let _ = thread.join();
-            }
-        }
-    }
+    let token = CancellationToken::new();
+    let server = sapwood_server::net::Server::new(service, token.clone());
+    let thread = std::thread::spawn(move || {
+        // What the listener cannot do its clients notice.
+        let _ = runtime.block_on(server.run(listeners));
+        Ok(())
+    });
+    Ok(ThreadServer { address, stop: Box::new(move || token.cancel()), thread: Some(thread) })
 }

@@ -4,7 +4,6 @@ use crate::harness::*;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
-    /// Redis's, version 2.
     Redis,
     /// memcached's text protocol, which all of its clients speak. Its meta protocol says the same
     /// in about as many bytes.
@@ -16,11 +15,8 @@ impl Protocol {
         match self {
             Protocol::Redis => request(&[b"SET", key, value], out),
             Protocol::Memcached => {
-                out.extend_from_slice(b"set ");
-                out.extend_from_slice(key);
-                out.extend_from_slice(format!(" 0 0 {}\r\n", value.len()).as_bytes());
-                out.extend_from_slice(value);
-                out.extend_from_slice(b"\r\n");
+                let len = format!(" 0 0 {}\r\n", value.len());
+                append(out, &[b"set ", key, len.as_bytes(), value, b"\r\n"]);
             }
         }
     }
@@ -36,11 +32,7 @@ impl Protocol {
     pub(crate) fn get(self, key: &[u8], out: &mut Vec<u8>) {
         match self {
             Protocol::Redis => request(&[b"GET", key], out),
-            Protocol::Memcached => {
-                out.extend_from_slice(b"get ");
-                out.extend_from_slice(key);
-                out.extend_from_slice(b"\r\n");
-            }
+            Protocol::Memcached => append(out, &[b"get ", key, b"\r\n"]),
         }
     }
 
@@ -48,16 +40,12 @@ impl Protocol {
     pub(crate) fn was_got(self, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
         match self {
             Protocol::Redis => {
-                out.extend_from_slice(format!("${}\r\n", value.len()).as_bytes());
-                out.extend_from_slice(value);
-                out.extend_from_slice(b"\r\n");
+                let len = format!("${}\r\n", value.len());
+                append(out, &[len.as_bytes(), value, b"\r\n"]);
             }
             Protocol::Memcached => {
-                out.extend_from_slice(b"VALUE ");
-                out.extend_from_slice(key);
-                out.extend_from_slice(format!(" 0 {}\r\n", value.len()).as_bytes());
-                out.extend_from_slice(value);
-                out.extend_from_slice(b"\r\nEND\r\n");
+                let len = format!(" 0 {}\r\n", value.len());
+                append(out, &[b"VALUE ", key, len.as_bytes(), value, b"\r\nEND\r\n"]);
             }
         }
     }
@@ -73,7 +61,6 @@ impl Protocol {
         }
     }
 
-    /// Appends a request that every server answers.
     pub(crate) fn ping(self, out: &mut Vec<u8>) {
         match self {
             Protocol::Redis => request(&[b"PING"], out),
@@ -81,7 +68,6 @@ impl Protocol {
         }
     }
 
-    /// The bytes of the first reply, or `None` if more must come.
     pub(crate) fn first_len(self, bytes: &[u8]) -> Result<Option<usize>> {
         match self {
             Protocol::Redis => redis_first_len(bytes),
@@ -90,12 +76,15 @@ impl Protocol {
     }
 }
 
+fn append(out: &mut Vec<u8>, parts: &[&[u8]]) {
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+}
+
 pub(crate) fn request(args: &[&[u8]], out: &mut Vec<u8>) {
     out.extend_from_slice(format!("*{}\r\n", args.len()).as_bytes());
     for arg in args {
-        out.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
-        out.extend_from_slice(arg);
-        out.extend_from_slice(b"\r\n");
+        let len = format!("${}\r\n", arg.len());
+        append(out, &[len.as_bytes(), arg, b"\r\n"]);
     }
 }
 
@@ -126,7 +115,6 @@ fn redis_first_len(bytes: &[u8]) -> Result<Option<usize>> {
     Ok((at <= bytes.len()).then_some(at))
 }
 
-/// The bytes that a reply holds, if it is a bulk string.
 fn bulk(reply: &[u8]) -> Option<&[u8]> {
     let end = reply.windows(2).position(|pair| pair == b"\r\n")?;
     if reply[0] != b'$' || reply[1] == b'-' {

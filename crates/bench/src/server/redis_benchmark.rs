@@ -4,42 +4,24 @@ use std::net::SocketAddr;
 use std::process::{Command as Process, Stdio};
 use std::time::Duration;
 
-use super::job::Verb;
+use super::job::{Requests, Verb};
+use super::load_generator::Done;
+use super::processes::installed;
 use crate::harness::*;
 
 const PROGRAM: &str = "redis-benchmark";
 
-pub(crate) struct Measured {
-    pub(crate) requests: usize,
-    pub(crate) elapsed: Duration,
-    pub(crate) percentiles: Percentiles,
-}
-
 pub(crate) fn is_installed() -> bool {
-    Process::new(PROGRAM)
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok()
+    installed(PROGRAM).is_ok()
 }
 
-pub(crate) fn run(
-    address: SocketAddr,
-    command: Verb,
-    connections: usize,
-    pipeline: usize,
-    keys: u32,
-    requests: usize,
-) -> Result<Measured> {
-    let command = match command {
-        Verb::Set => "set",
-        Verb::Get => "get",
-    };
+/// Runs so many requests with values of 8 bytes.
+pub(crate) fn run(address: SocketAddr, of: Requests, keys: u32, requests: usize) -> Result<Done> {
+    let command = if of.command == Verb::Set { "set" } else { "get" };
     let numbers: [(&str, usize); 6] = [
         ("-p", usize::from(address.port())),
-        ("-c", connections),
-        ("-P", pipeline),
+        ("-c", of.connections),
+        ("-P", of.pipeline),
         ("-n", requests),
         ("-r", keys as usize),
         ("-d", 8),
@@ -57,7 +39,7 @@ pub(crate) fn run(
 }
 
 /// A header, and a line with the rate and latencies in milliseconds.
-fn parse(text: &str, requests: usize) -> Option<Measured> {
+fn parse(text: &str, requests: usize) -> Option<Done> {
     let mut lines = text.lines().skip_while(|line| !line.starts_with("\"test\""));
     let names: Vec<&str> = lines.next()?.split(',').map(|name| name.trim_matches('"')).collect();
     let cells: Vec<&str> = lines.next()?.split(',').map(|cell| cell.trim_matches('"')).collect();
@@ -66,10 +48,10 @@ fn parse(text: &str, requests: usize) -> Option<Measured> {
     };
     let nanoseconds = |name: &str| Some((figure(name)? * 1e6) as u64);
     let max = nanoseconds("max_latency_ms")?;
-    Some(Measured {
+    Some(Done {
         requests,
         elapsed: Duration::from_secs_f64(requests as f64 / figure("rps")?),
-        percentiles: Percentiles {
+        latencies: Percentiles {
             p50: nanoseconds("p50_latency_ms")?,
             p99: nanoseconds("p99_latency_ms")?,
             // It does not tell.
@@ -90,7 +72,7 @@ mod tests {
                     \"SET\",\"100000.00\",\"0.3\",\"0.1\",\"0.303\",\"0.5\",\"0.607\",\"1.2\"\n";
         let done = parse(text, 50_000).expect("figures");
         assert_eq!(done.elapsed, Duration::from_millis(500));
-        assert_eq!(done.percentiles.p99, 607_000);
+        assert_eq!(done.latencies.p99, 607_000);
         assert!(parse("no server", 1).is_none());
     }
 }

@@ -25,7 +25,6 @@ pub(crate) struct Wire {
     protocol: Protocol,
     stream: TcpStream,
     received: Vec<u8>,
-    /// Bytes of replies that were read.
     used: usize,
 }
 
@@ -60,7 +59,6 @@ impl Wire {
         }
     }
 
-    /// Waits until the server answers.
     pub(crate) fn ping(&mut self) -> Result {
         let mut bytes = Vec::new();
         self.protocol.ping(&mut bytes);

@@ -26,10 +26,8 @@ pub(crate) trait Library {
 
     fn ask(&mut self, question: &str, least: Duration) -> Result<Answered>;
 
-    /// Looks up rows: how many there are, and the sum of a column.
     fn get(&mut self, keys: &[RowKey], least: Duration) -> Result<Answered>;
 
-    /// Changes a column of rows, to numbers that depend on the turn.
     fn update(&mut self, keys: &[RowKey], turn: usize, least: Duration) -> Result<Answered>;
 }
 
@@ -51,7 +49,6 @@ impl OpenDb {
         self.0.as_ref().ok_or_else(|| "it is not open".into())
     }
 
-    /// Keys as values of their columns.
     fn keys<'k>(&self, keys: &'k [RowKey]) -> Result<Vec<[Value<'k>; KEY.len()]>> {
         let schema = self.opened()?.1.schema();
         let hour = schema.find(KEY[0]).ok_or("the rows have no hour")?;
@@ -144,11 +141,9 @@ fn as_json(value: &Value<'_>) -> serde_json::Value {
     }
 }
 
-/// A peer, in the program of all of them.
 pub(crate) struct PythonLibrary {
     name: &'static str,
     program: Rc<RefCell<Process>>,
-    /// The condition on a row by its key.
     key: String,
 }
 

@@ -27,11 +27,9 @@ pub(crate) struct CsvRows {
     pub(crate) path: PathBuf,
     pub(crate) count: usize,
     pub(crate) columns: Vec<String>,
-    /// Keys of some rows, drawn at random.
     pub(crate) keys: Vec<RowKey>,
 }
 
-/// Columns of the key, in its order.
 pub(crate) const KEY: [&str; 3] = ["time_hour", "carrier", "flight"];
 
 /// Keys that are drawn: a peer takes milliseconds for one.
@@ -130,7 +128,6 @@ impl CsvRows {
     }
 }
 
-/// The beginning of an hour of 2013.
 fn moment(hour: u64) -> String {
     let begin = jiff::civil::date(2013, 1, 1);
     let date = begin.saturating_add(jiff::Span::new().days((hour / 24) as i64));

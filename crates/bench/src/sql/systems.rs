@@ -12,7 +12,6 @@ use super::rows::{CsvRows, KEY, RowKey};
 use super::{DUCKDB, POLARS, RowPlace, SAPWOOD, SQLITE, SqlJob};
 use crate::harness::*;
 
-/// The table, wherever rows are stored.
 pub(crate) const TABLE: &str = "rows";
 
 /// Columns of text; all others are numbers.
@@ -20,7 +19,6 @@ const TEXTS: [&str; 5] = ["time_hour", "carrier", "tailnum", "origin", "dest"];
 
 pub(crate) type Answer = Vec<Map<String, Value>>;
 
-/// A question that was asked several times.
 pub(crate) struct Answered {
     /// The repetitions; of rows that were looked up or changed, their number.
     pub(crate) times: usize,
@@ -28,7 +26,6 @@ pub(crate) struct Answered {
     pub(crate) answer: Answer,
 }
 
-/// A program, by the commands that it takes.
 pub(crate) enum Program {
     /// The program `sapwood`, with the engine of its tables.
     Sapwood(PathBuf, Option<&'static str>),
@@ -40,7 +37,6 @@ pub(crate) struct System {
     pub(crate) name: &'static str,
     pub(crate) program: Option<Program>,
     pub(crate) library: Option<Box<dyn Library>>,
-    /// The folder of the rows, once they are loaded.
     stored: Option<Folder>,
 }
 
@@ -53,7 +49,6 @@ impl System {
         System { name, program, library, stored: None }
     }
 
-    /// Loads the rows where the system stores them.
     pub(crate) fn load_untimed(&mut self, rows: &CsvRows, folder: &Folder) -> Result {
         match self.stores() {
             true => self.load(rows, folder).map(drop),
@@ -274,7 +269,6 @@ impl Program {
         }
     }
 
-    /// The directory or file that it opens.
     fn database(&self, folder: &Folder) -> PathBuf {
         match self {
             Program::Sapwood(..) => folder.path().join("db"),
@@ -283,7 +277,6 @@ impl Program {
         }
     }
 
-    /// The rows of the file, as a statement names them.
     fn file(&self, rows: &CsvRows) -> String {
         let path = rows.path.display();
         match self {
@@ -319,7 +312,6 @@ impl Program {
     }
 }
 
-/// Runs a program to its end; answers its output.
 fn run(command: &mut Command) -> Result<Vec<u8>> {
     let name = command.get_program().to_string_lossy().into_owned();
     let ran = command.stdin(Stdio::null()).output();
@@ -333,7 +325,6 @@ fn run(command: &mut Command) -> Result<Vec<u8>> {
     }
 }
 
-/// Objects of an array, or one a line.
 fn parsed(printed: &[u8]) -> Result<Answer> {
     let explain = |error| format!("an answer is no JSON: {error}");
     match printed.first() {

@@ -43,7 +43,6 @@ impl TreeStore for StdMap {
 /// Keys of 8 bytes as byte strings: numbers would be decoded at each comparison.
 const TABLE: TableDefinition<'static, &[u8; 8], &[u8; 8]> = TableDefinition::new("bench");
 
-/// A cache that all entries fit into.
 const CACHE_BYTES: usize = 1 << 30;
 
 type RedbTable<'t> = redb::Table<'t, &'static [u8; 8], &'static [u8; 8]>;

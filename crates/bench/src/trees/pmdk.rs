@@ -23,7 +23,6 @@ pub(crate) const ENGINES: [TreeEngine; 3] = [
 
 const PROGRAM: &str = "target/pmdk-trees";
 
-/// A pool's own structures and logs.
 const POOL_BYTES: usize = 64 << 20;
 /// Room for each entry: 144 bytes at most in a node and a value, and the undo log of one
 /// transaction around all inserts.
@@ -31,7 +30,6 @@ const ROOM_BYTES: usize = 1000;
 
 /// A commit syncs the disk a dozen times.
 const SYNCS: Limit = Limit { most: 100, why: "each commit calls msync many times" };
-/// The limit of a B-tree or a red-black tree.
 const REMOVES: Limit =
     Limit { most: 10_000, why: "in one transaction they take time in the square of their number" };
 
@@ -68,10 +66,8 @@ fn open(place: &TreePlace, tree: &str) -> Result<Box<dyn TreeStore>> {
     Ok(Box::new(PmdkTree { driver: Mutex::new(Driver::start(command)?), removes }))
 }
 
-/// A tree, whose writers take turns: the trees have no locks.
 struct PmdkTree {
     driver: Mutex<Driver>,
-    /// The limit of removes in one transaction.
     removes: Option<Limit>,
 }
 
@@ -84,14 +80,12 @@ impl PmdkTree {
         self.driver().ask(verb, entries)
     }
 
-    /// Tells the values of an answer.
     fn tell(&self, verb: &str, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result {
         self.ask(verb, entries)?.iter().for_each(|(_, value)| read(value));
         Ok(())
     }
 }
 
-/// A value that a remove or a look-up does not need.
 const NO_VALUE: TreeValue = [0; 8];
 
 impl TreeStore for PmdkTree {
@@ -196,7 +190,6 @@ fn encode(verb: &str, entries: &[TreeEntry]) -> Result<Vec<u8>> {
     Ok(command)
 }
 
-/// The time that a command took, and the entries of its answer.
 fn read_answer(answers: &mut impl BufRead, verb: &str) -> Result<(Duration, Vec<TreeEntry>)> {
     let mut line = String::new();
     if answers.read_line(&mut line)? == 0 {

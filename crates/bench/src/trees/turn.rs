@@ -18,7 +18,6 @@ pub(crate) enum Order {
     Sequential,
 }
 
-/// All workloads on keys of one order.
 #[derive(Clone)]
 pub(crate) struct TreeJob {
     round: usize,
@@ -321,7 +320,6 @@ fn check(what: &str, found: Tally, expected: Tally) -> Result {
 
 type Store = dyn TreeStore;
 
-/// The entries of a run, in the orders in which they are used.
 struct Entries {
     inserted: Vec<TreeEntry>,
     /// Inserted entries, in an order of their own if those have none, for look-ups

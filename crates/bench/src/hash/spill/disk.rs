@@ -34,7 +34,6 @@ pub(crate) fn name_of(depth: usize) -> String {
 const BLOCK_BYTES: usize = 4096;
 const WRITTEN_TOGETHER: usize = 1 << 20;
 
-/// A file of random bytes, removed in the end.
 pub(crate) struct DiskFile {
     file: File,
     blocks: u32,
@@ -118,7 +117,6 @@ impl Engine<SpillJob> for DiskReads {
     }
 }
 
-/// Opens a file for reads past the page cache.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 fn open_direct(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -126,7 +124,6 @@ fn open_direct(path: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(flag).open(path)
 }
 
-/// Refuses: the system has no flag for reads past the page cache.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
 fn open_direct(_: &Path) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())

@@ -56,7 +56,6 @@ impl SpillForm {
         self.call
     }
 
-    /// Loads all keys on one thread; entries a second.
     pub(crate) fn load(&self) -> Result<f64> {
         let keys = self.place.keys;
         let mut entries = vec![([0; 8], [0; VALUE_BYTES]); LOADED_TOGETHER as usize];
@@ -144,7 +143,6 @@ impl SpillForm {
         Ok(tally)
     }
 
-    /// Reads are gathered in one batch and updates in another.
     fn batched(&self, call: usize, mix: Mix, low: u32, plan: &[Op]) -> Result<Tally> {
         let mut tally = Tally::default();
         let mut keys: Vec<SpillKey> = Vec::with_capacity(call);

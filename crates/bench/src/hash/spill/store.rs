@@ -108,7 +108,6 @@ impl Drop for SpillVisit<'_> {
     }
 }
 
-/// The key of entry `number`.
 #[inline]
 pub(crate) fn key(number: u32) -> SpillKey {
     job::key(number).to_le_bytes()

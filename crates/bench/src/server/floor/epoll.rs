@@ -5,12 +5,12 @@ use std::io::{self, ErrorKind, Read, Write};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 
-use super::{LoopFloor, answer};
+use super::{ThreadServer, answer};
 
 const LISTENER: Token = Token(usize::MAX);
 const STOP: Token = Token(usize::MAX - 1);
 
-pub(super) fn start(listener: std::net::TcpListener) -> io::Result<LoopFloor> {
+pub(super) fn start(listener: std::net::TcpListener) -> io::Result<ThreadServer> {
     let address = listener.local_addr()?;
     listener.set_nonblocking(true)?;
     let mut listener = TcpListener::from_std(listener);
@@ -22,14 +22,12 @@ pub(super) fn start(listener: std::net::TcpListener) -> io::Result<LoopFloor> {
         let _ = waker.wake();
     });
     let thread = std::thread::spawn(move || serve(poll, &listener));
-    Ok(LoopFloor { address, stop, thread: Some(thread) })
+    Ok(ThreadServer { address, stop, thread: Some(thread) })
 }
 
 struct EpollClient {
     stream: TcpStream,
-    /// The beginning of a request whose end has not come.
     rest: Vec<u8>,
-    /// Replies that were not taken.
     replies: Vec<u8>,
 }
 

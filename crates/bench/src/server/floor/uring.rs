@@ -15,14 +15,12 @@ use compio::runtime::{Runtime, RuntimeBuilder};
 use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use super::{LoopFloor, answer};
+use super::{ThreadServer, answer};
 
-/// Buffers that the system reads into: several for each connection under load.
 const BUFFERS: NonZero<u16> = NonZero::new(256).expect("it is above 0");
-/// The longest pipeline fits into one.
 const BUFFER_BYTES: usize = 16 << 10;
 
-pub(super) fn start(listener: TcpListener) -> io::Result<LoopFloor> {
+pub(super) fn start(listener: TcpListener) -> io::Result<ThreadServer> {
     let address = listener.local_addr()?;
     let token = CancellationToken::new();
     let stop = Box::new({
@@ -42,7 +40,7 @@ pub(super) fn start(listener: TcpListener) -> io::Result<LoopFloor> {
         }
     });
     has_begun.recv().map_err(io::Error::other)??;
-    Ok(LoopFloor { address, stop, thread: Some(thread) })
+    Ok(ThreadServer { address, stop, thread: Some(thread) })
 }
 
 /// Fails where the system has no io_uring, or forbids it.
