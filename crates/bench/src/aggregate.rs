@@ -83,8 +83,8 @@ const ORDERED_RANGE: &str = "sapwood-ordered-range";
 const ORDERED_PLANNER: &str = "sapwood-ordered-planner";
 
 const ONE: &[usize] = &[1];
-const RANGES: &[&str] = &["range of 100 %", "range of 10 %", "range of 0.5 %"];
-const LISTS: &[&str] = &["list of 100 %", "list of 10 %", "list of 0.5 %"];
+const RANGES: &[&str] = &["range of * %"];
+const LISTS: &[&str] = &["list of * %"];
 const PARTS: &[&str] = &["range of 10 %", "list of 10 %", "range of 0.5 %", "list of 0.5 %"];
 const ALL: &[&str] = &["everything"];
 const LISTED: &[&str] = &["list of 10 %"];

@@ -17,7 +17,7 @@ use std::io::Write;
 
 use crate::harness::*;
 use engines::{MOKA_KEYS_MAX, SAPWOOD, SAPWOOD_16, SAPWOOD_32};
-use job::{Draw, HashJob, KEYS_MAX, Mix};
+use job::{Draw, HashJob, KEYS_MAX, Mix, NAMES};
 use peer::HashPeer;
 use spill::{SpillEngine, SpillFlags};
 use store::HashContender;
@@ -40,8 +40,8 @@ const LOADS_MAX: usize = 3;
 
 pub(crate) const BENCH: Bench = Bench {
     name: "hash",
-    workloads: &["read", "read-50", "update", "read-modify-write"],
-    extra: &["read-99", "read-95", "read-90"],
+    workloads: NAMES.split_at(4).0,
+    extra: NAMES.split_at(4).1,
     engines: &[
         SAPWOOD,
         SAPWOOD_16,
@@ -70,15 +70,7 @@ const CONCURRENT: &[&str] =
 /// FASTER in the forms that the peer project `faster` brings, where it does.
 const FASTER: &[&str] = &["faster", "faster-compact"];
 const BOTH: &[usize] = &[1, 2];
-const ALL_UNIFORM: &[&str] = &[
-    "read uniform",
-    "read-99 uniform",
-    "read-95 uniform",
-    "read-90 uniform",
-    "read-50 uniform",
-    "update uniform",
-    "read-modify-write uniform",
-];
+const ALL_UNIFORM: &[&str] = &["* uniform"];
 const PURE: &[&str] = &["read uniform", "update uniform", "read-modify-write uniform"];
 const FOUR: &[&str] =
     &["read uniform", "read-50 uniform", "update uniform", "read-modify-write uniform"];
@@ -295,9 +287,10 @@ fn check_everything(engines: &mut Vec<Box<dyn HashContender>>, report: &mut Repo
     let mut refused = Ok(());
     engines.retain_mut(|engine| {
         let Err(error) = engine.check_everything() else { return true };
-        match is_ours(engine.name()) {
-            true => refused = Err(error),
-            false => report.leave_out(format!("{error}: a bug in it or in its adapter")),
+        if is_ours(engine.name()) {
+            refused = Err(error);
+        } else {
+            report.leave_out(format!("{error}: a bug in it or in its adapter"));
         }
         false
     });

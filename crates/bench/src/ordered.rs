@@ -56,19 +56,7 @@ pub(crate) const BENCH: Bench = Bench {
 
 const OURS: &[&str] = &[SAPWOOD];
 const JDK: &[&str] = &[JDK_SKIP_LIST];
-const IN_JVM: &[&str] = &[
-    "put",
-    "put-if-absent-or-update",
-    "get-zero-copy",
-    "get-copy",
-    "get-95-put-5",
-    "scan-ascending-stream",
-    "scan-ascending-iterator",
-    "scan-ascending-keys",
-    "scan-descending-stream",
-    "scan-descending-iterator",
-    "scan-descending-keys",
-];
+const IN_JVM: &[&str] = &["put*", "get-*", "scan-*"];
 const UP: &str = "scan-ascending-stream";
 const DOWN: &str = "scan-descending-stream";
 

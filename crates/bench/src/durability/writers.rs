@@ -1,10 +1,10 @@
 //! Threads that put for a while.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use parking_lot::Mutex;
 
 use super::data::{Data, StampedEntry};
 use super::store::DurableStore;
@@ -37,43 +37,30 @@ impl PutTotals {
     }
 }
 
-/// Lets writers put as long as `during` takes, which runs on this thread; each puts once at least.
-pub(crate) fn write_while<R>(
+/// Lets writers put as long as `during` takes; each puts once at least.
+pub(crate) fn write_while<R: Send>(
     store: &dyn DurableStore,
     job: &WriterJob,
-    during: impl FnOnce() -> Result<R>,
+    during: impl FnOnce() -> Result<R> + Send,
 ) -> Result<(PutTotals, R)> {
-    let barrier = Barrier::new(job.writers + 1);
     let is_over = AtomicBool::new(false);
-    let (barrier, is_over) = (&barrier, &is_over);
-    let (ends, result) = std::thread::scope(|scope| {
-        let write = |writer| {
-            barrier.wait();
-            let begin = Instant::now();
-            let done = write(store, job, writer, is_over);
-            (begin, Instant::now(), done)
-        };
-        let threads: Vec<_> =
-            (0..job.writers).map(|writer| scope.spawn(move || write(writer))).collect();
-        barrier.wait();
-        let result = during();
-        // Relaxed: pairs with the load of each writer, and orders nothing else.
-        is_over.store(true, Ordering::Relaxed);
-        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-            thread.join().expect("an engine does not panic")
-        };
-        (threads.into_iter().map(join).collect::<Vec<_>>(), result)
+    let during = Mutex::new((Some(during), None));
+    let threads: Vec<Option<usize>> = (0..job.writers).map(Some).chain([None]).collect();
+    let (elapsed, done) = run_threads(&threads, |thread| match thread {
+        Some(writer) => write(store, job, *writer, &is_over),
+        None => {
+            let mut during = during.lock();
+            during.1 = during.0.take().map(|during| during());
+            // Relaxed: pairs with the load of each writer, and orders nothing else.
+            is_over.store(true, Ordering::Relaxed);
+            Ok((0, new_histogram()))
+        }
     });
-    let elapsed = elapsed(ends.iter().map(|end| (end.0, end.1)));
-    let mut puts = 0;
-    let mut histograms = Vec::new();
-    for (.., done) in ends {
-        let (count, histogram) = done?;
-        puts += count;
-        histograms.push(histogram);
-    }
+    let (puts, histograms): (Vec<u64>, _) =
+        done.into_iter().collect::<Result<Vec<_>>>()?.into_iter().unzip();
     let latencies = Percentiles::of_all(histograms)?;
-    Ok((PutTotals { puts, elapsed, latencies }, result?))
+    let result = during.into_inner().1.expect("it has run")?;
+    Ok((PutTotals { puts: puts.iter().sum(), elapsed, latencies }, result))
 }
 
 fn write(

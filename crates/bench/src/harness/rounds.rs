@@ -27,7 +27,7 @@ pub(crate) trait Job {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Figure {
     /// None where it is the job's.
     pub(crate) workload: Option<String>,
@@ -41,14 +41,7 @@ pub(crate) struct Figure {
 impl Figure {
     /// An amount in the job's workload, threads and unit.
     pub(crate) fn new(amount: f64) -> Figure {
-        Figure {
-            workload: None,
-            threads: None,
-            unit: None,
-            amount,
-            latencies: None,
-            fields: Fields::new(),
-        }
+        Figure { amount, ..Figure::default() }
     }
 
     pub(crate) fn rate(operations: usize, elapsed: Duration) -> Figure {
@@ -273,7 +266,9 @@ pub(crate) fn run_threads<P: Sync, R: Send>(
             .into_iter()
             .map(|thread| thread.join().expect("an engine does not panic"))
             .collect();
-        let elapsed = elapsed(ends.iter().map(|end| (end.0, end.1)));
+        let begin = ends.iter().map(|end| end.0).min();
+        let end = ends.iter().map(|end| end.1).max();
+        let elapsed = begin.zip(end).map_or(Duration::ZERO, |(begin, end)| end - begin);
         (elapsed, ends.into_iter().map(|end| end.2).collect())
     })
 }
@@ -315,13 +310,6 @@ pub(crate) fn time_calls<O: Sync, S>(
         Ok(histogram)
     });
     Percentiles::of_all(histograms.into_iter().collect::<Result<_>>()?)
-}
-
-/// The time from the first start to the last end.
-pub(crate) fn elapsed(threads: impl Iterator<Item = (Instant, Instant)> + Clone) -> Duration {
-    let begin = threads.clone().map(|thread| thread.0).min();
-    let end = threads.map(|thread| thread.1).max();
-    begin.zip(end).map_or(Duration::ZERO, |(begin, end)| end - begin)
 }
 
 #[cfg(test)]

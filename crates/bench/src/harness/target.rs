@@ -22,6 +22,7 @@ pub(crate) struct Targets {
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) ours: &'static [&'static str],
+    /// A star stands for any part of a name.
     pub(crate) workloads: &'static [&'static str],
     /// Empty for all that there are samples of.
     pub(crate) threads: &'static [usize],
@@ -92,7 +93,7 @@ impl Targets {
         let header = ["target", "threads", "wanted", "measured", "rounds from .. to", ""];
         let mut rows = table(&header, header.len());
         for target in self.rows {
-            for (ours, workload) in target.named(report) {
+            for ours in target.named(report) {
                 let Some((title, ratio)) = target.ratio(report, ours) else { continue };
                 let (wanted, is_reached) = match target.bound {
                     Bound::Least(least) => (format!(">= {least:.2}x"), ratio.median >= least),
@@ -104,7 +105,7 @@ impl Targets {
                     (true, false) => "miss",
                 };
                 rows.add_row([
-                    format!("{}: {workload} {title}", ours.engine),
+                    format!("{}: {} {title}", ours.engine, ours.workload),
                     ours.threads.to_string(),
                     wanted,
                     format!("{:.2}x", ratio.median),
@@ -127,20 +128,19 @@ impl Targets {
 }
 
 impl Target {
-    /// The samples that it speaks of, with their workloads.
-    fn named<'r>(&'r self, report: &'r Report) -> impl Iterator<Item = (&'r Sample, &'r str)> {
+    /// The samples that it speaks of.
+    fn named<'r>(&'r self, report: &'r Report) -> impl Iterator<Item = &'r Sample> {
         let pairs = self
             .workloads
             .iter()
             .flat_map(|workload| self.ours.iter().map(move |engine| (*engine, *workload)));
         pairs.flat_map(move |(engine, workload)| {
-            let is_meant = move |sample: &&Sample| {
+            report.samples.iter().filter(move |sample| {
                 sample.engine == engine
-                    && sample.workload == workload
+                    && is_named(&sample.workload, workload)
                     && (self.threads.is_empty() || self.threads.contains(&sample.threads))
                     && self.unit.map_or(sample.unit.is_rate(), |unit| sample.unit == unit)
-            };
-            report.samples.iter().filter(is_meant).map(move |sample| (sample, workload))
+            })
         })
     }
 
@@ -191,9 +191,17 @@ impl Target {
     }
 }
 
-fn judged(sample: &Sample) -> Vec<f64> {
-    match sample.unit == &NANOSECONDS {
-        true => sample.latencies.iter().map(|round| round.p99 as f64).collect(),
-        false => sample.rounds.clone(),
+/// True if a workload has a name, or both ends of a name with a star.
+fn is_named(workload: &str, name: &str) -> bool {
+    match name.split_once('*') {
+        Some((begin, end)) => workload.starts_with(begin) && workload.ends_with(end),
+        None => workload == name,
     }
+}
+
+fn judged(sample: &Sample) -> Vec<f64> {
+    if sample.unit != &NANOSECONDS {
+        return sample.rounds.clone();
+    }
+    sample.latencies.iter().map(|round| round.p99 as f64).collect()
 }

@@ -41,23 +41,22 @@ pub enum Mix {
     ReadModifyWrite,
 }
 
-impl Mix {
-    pub(crate) fn name(self) -> String {
-        match self {
-            Mix::Reads(100) => "read".to_owned(),
-            Mix::Reads(0) => "update".to_owned(),
-            Mix::Reads(percent) => format!("read-{percent}"),
-            Mix::ReadModifyWrite => "read-modify-write".to_owned(),
-        }
-    }
+const MIXES: [(&str, Mix); 7] = [
+    ("read", Mix::Reads(100)),
+    ("read-50", Mix::Reads(50)),
+    ("update", Mix::Reads(0)),
+    ("read-modify-write", Mix::ReadModifyWrite),
+    ("read-99", Mix::Reads(99)),
+    ("read-95", Mix::Reads(95)),
+    ("read-90", Mix::Reads(90)),
+];
 
+/// The names of all mixes: those of every run, and others.
+pub(crate) const NAMES: [&str; MIXES.len()] = names(&MIXES);
+
+impl Mix {
     pub(crate) fn named(name: &str) -> Option<Mix> {
-        match name {
-            "read" => Some(Mix::Reads(100)),
-            "update" => Some(Mix::Reads(0)),
-            "read-modify-write" => Some(Mix::ReadModifyWrite),
-            other => other.strip_prefix("read-")?.parse().ok().map(Mix::Reads),
-        }
+        MIXES.iter().find(|(known, _)| *known == name).map(|(_, mix)| *mix)
     }
 
     fn writes(self, random: &mut Random) -> bool {
@@ -102,10 +101,6 @@ impl Op {
         Op(number)
     }
 
-    pub(crate) fn write(number: u32) -> Op {
-        Op(number | WRITES)
-    }
-
     /// The entry's number.
     #[inline]
     #[must_use]
@@ -147,10 +142,7 @@ impl HashJob {
                 let mut random = Random::new(!seed);
                 draw.numbers(keys, ops, seed)
                     .into_iter()
-                    .map(|number| match mix.writes(&mut random) {
-                        true => Op::write(number),
-                        false => Op::read(number),
-                    })
+                    .map(|number| Op(number | if mix.writes(&mut random) { WRITES } else { 0 }))
                     .collect()
             })
             .collect();
@@ -204,7 +196,8 @@ fn probes(plans: &[Vec<Op>]) -> Vec<(u32, u32)> {
 
 impl Job for HashJob {
     fn workload(&self) -> String {
-        format!("{} {}", self.mix.name(), self.draw.name())
+        let name = MIXES.iter().find(|(_, mix)| *mix == self.mix).map_or("mix", |(name, _)| name);
+        format!("{name} {}", self.draw.name())
     }
 
     fn threads(&self) -> usize {
@@ -236,9 +229,7 @@ mod tests {
 
     #[test]
     fn mixes_write_their_share() {
-        for name in [super::super::BENCH.workloads, super::super::BENCH.extra].concat() {
-            let mix = Mix::named(name).expect("the table's names are known");
-            assert_eq!(mix.name(), name);
+        for (name, mix) in MIXES {
             let job = HashJob::plan(mix, Draw::Uniform, 1000, 2, 20_000, 3);
             let writes = job.plans.iter().flatten().filter(|op| op.writes()).count();
             let wanted = match mix {
@@ -277,7 +268,7 @@ mod tests {
 
     #[test]
     fn probes_count_the_writes_of_all_threads() {
-        let plan = |numbers: &[u32]| numbers.iter().copied().map(Op::write).collect();
+        let plan = |numbers: &[u32]| numbers.iter().map(|number| Op(number | WRITES)).collect();
         let mut probes = probes(&[plan(&[1, 2, 1]), plan(&[1])]);
         probes.sort_unstable();
         assert_eq!(probes, [(1, 3), (2, 1)]);

@@ -50,10 +50,7 @@ impl System {
     }
 
     pub(crate) fn load_untimed(&mut self, rows: &CsvRows, folder: &Folder) -> Result {
-        match self.stores() {
-            true => self.load(rows, folder).map(drop),
-            false => Ok(()),
-        }
+        if self.stores() { self.load(rows, folder).map(drop) } else { Ok(()) }
     }
 
     fn stores(&self) -> bool {
@@ -207,10 +204,7 @@ fn literal_of(name: &str) -> fn(&str) -> String {
 }
 
 fn as_text(day: &str) -> String {
-    match day.contains('T') {
-        true => format!("'{day}'"),
-        false => format!("'{day}T00:00:00Z'"),
-    }
+    if day.contains('T') { format!("'{day}'") } else { format!("'{day}T00:00:00Z'") }
 }
 
 /// A statement on one row. A change gives it a delay that tells the turn.
@@ -316,13 +310,11 @@ fn run(command: &mut Command) -> Result<Vec<u8>> {
     let name = command.get_program().to_string_lossy().into_owned();
     let ran = command.stdin(Stdio::null()).output();
     let ran = ran.map_err(|error| format!("{name} cannot be started: {error}"))?;
-    match ran.status.success() {
-        true => Ok(ran.stdout),
-        false => {
-            let said = String::from_utf8_lossy(&ran.stderr);
-            Err(format!("{name} failed, {}: {}", ran.status, said.trim_end()).into())
-        }
+    if !ran.status.success() {
+        let said = String::from_utf8_lossy(&ran.stderr);
+        bail!("{name} failed, {}: {}", ran.status, said.trim_end());
     }
+    Ok(ran.stdout)
 }
 
 fn parsed(printed: &[u8]) -> Result<Answer> {
