@@ -24,7 +24,7 @@ use serde_json::json;
 
 use crate::harness::*;
 use disaggregate::SpreadTotal;
-use engines::{AggregateWay, LoadedTable, TableKind, WAYS};
+use engines::{AggregateWay, LoadedTable, WAYS};
 use floor::{AggregateFloor, COLUMN, LOOK_UPS, RECORDS, RecordMemory};
 use job::{AggregateJob, Fraction, Pick, Picked};
 use objects::Objects;
@@ -182,10 +182,12 @@ fn takes(plan: &Plan, kind: TableKind, count: usize) -> bool {
 }
 
 fn check_memory(plan: &Plan, count: usize) -> Result {
-    let tables = TableKind::ALL.into_iter().filter(|kind| takes(plan, *kind, count));
+    let tables =
+        [TableKind::Hash, TableKind::Ordered].into_iter().filter(|kind| takes(plan, *kind, count));
     let has_floor = [RECORDS, COLUMN, LOOK_UPS].iter().any(|name| plan.takes(name));
     let lists = if count <= LISTED_OBJECTS_MAX { job::BYTES_EXPECTED } else { job::BYTES_OF_PARTS };
-    let each = tables.map(TableKind::bytes_expected).sum::<u64>()
+    let bytes_expected = |kind| if kind == TableKind::Hash { 50 } else { 60 };
+    let each = tables.map(bytes_expected).sum::<u64>()
         + if has_floor { FLOOR_BYTES } else { 0 }
         + objects::BYTES_EXPECTED
         + lists;
@@ -222,7 +224,10 @@ impl AggregateCourse<'_> {
         report.title =
             ", put in a random order; a rate counts the objects that are selected".into();
         let mut stores = Vec::new();
-        for kind in TableKind::ALL.into_iter().filter(|kind| takes(plan, *kind, count)) {
+        for kind in [TableKind::Hash, TableKind::Ordered]
+            .into_iter()
+            .filter(|kind| takes(plan, *kind, count))
+        {
             report.progress.set_message("loading a table");
             let store = LoadedTable::load(kind, &objects)?;
             let bytes = store.bytes() as f64 / count as f64;

@@ -11,6 +11,7 @@
 //! | `plot` | figures, drawn |
 //! | `consume`, `tally`, `random` | bytes that are read; their sum; streams of numbers |
 //! | `system` | memory, folders and the name of the machine |
+//! | `tables` | tables of a database |
 //! | `process` | programs of `bench-vs` |
 
 mod args;
@@ -22,6 +23,7 @@ mod report;
 mod rounds;
 mod sample;
 mod system;
+mod tables;
 mod tally;
 mod target;
 
@@ -36,5 +38,6 @@ pub(crate) use report::*;
 pub(crate) use rounds::*;
 pub(crate) use sample::*;
 pub(crate) use system::*;
+pub(crate) use tables::*;
 pub use tally::Tally;
 pub(crate) use target::*;

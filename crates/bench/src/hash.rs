@@ -242,10 +242,10 @@ fn load(plan: &Plan, engines: &mut [Box<dyn HashContender>], report: &mut Report
             let bytes = per_entry(load.resident_bytes.or(load.accounted_bytes));
             if let Some(bytes) = bytes.filter(|_| round == 0) {
                 let huge = load.huge_bytes.zip(load.resident_bytes.filter(|&bytes| bytes > 0));
-                let figure = Figure::new(bytes).with(fields(serde_json::json!({
+                let figure = Figure::new(bytes).with(serde_json::json!({
                     "accounted_bytes_per_entry": per_entry(load.accounted_bytes),
                     "share_on_huge_pages": huge.map(|(huge, all)| huge as f64 / all as f64),
-                })));
+                }));
                 report.note("memory", 1, &name, &BYTES_OF_ENTRY, figure);
                 // Forms of our store are one store.
                 let forms = [SAPWOOD, SAPWOOD_16, SAPWOOD_32];

@@ -337,16 +337,17 @@ impl<'a> OrderedCourse<'a> {
             let load = engine.load(self.space)?;
             let resident = load.resident_bytes.filter(|_| is_fresh || engine.maps_its_memory());
             let per_entry = |bytes: u64| bytes as f64 / entries as f64;
-            let used = load.accounted.map(|accounted| per_entry(accounted.used_bytes));
-            let mut more = fields(json!({
+            let accounted = load.accounted;
+            let used = accounted.map(|accounted| per_entry(accounted.used_bytes));
+            let mut more = json!({
                 "payload_bytes_per_entry": payload,
                 "resident_bytes_per_entry": resident.map(per_entry),
-            }));
-            if let Some(accounted) = load.accounted {
-                more.extend(fields(json!({
-                    "accounted_bytes_per_entry": used, "overhead_bytes": accounted.overhead_bytes,
-                    "free_bytes": accounted.free_bytes, "pages": accounted.pages,
-                })));
+            });
+            if let Some(accounted) = accounted {
+                more["accounted_bytes_per_entry"] = json!(used);
+                more["overhead_bytes"] = json!(accounted.overhead_bytes);
+                more["free_bytes"] = json!(accounted.free_bytes);
+                more["pages"] = json!(accounted.pages);
             }
             let name = engine.name().to_owned();
             let rate = Figure::rate(entries, load.elapsed).with(more);
@@ -365,11 +366,11 @@ impl<'a> OrderedCourse<'a> {
                 .progress
                 .set_message(format!("{}: scanning until nothing moves", engine.name()));
             let Some(settled) = engine.settle() else { continue };
-            let figure = Figure::new(settled.scans as f64).with(fields(json!({
+            let figure = Figure::new(settled.scans as f64).with(json!({
                 "payload_bytes_per_entry": self.space.payload_bytes(),
                 "moved_bytes_per_entry": settled.moved_bytes as f64 / entries,
                 "accounted_bytes_per_entry": settled.used_bytes as f64 / entries,
-            })));
+            }));
             self.report.note("settling-scans", 1, engine.name(), &SETTLING_SCANS, figure);
         }
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use sapwood::aggregate::{Compiled, Execution, Executor};
-use sapwood::{Db, HashTableOptions, OrderedTableOptions, RecordLayout, Table};
+use sapwood::{Db, RecordLayout, Table};
 
 use super::disaggregate;
 use super::job::{AggregateJob, Pick, SUM};
@@ -18,35 +18,10 @@ pub(crate) struct LoadedTable {
     pub(crate) table: Table,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum TableKind {
-    Hash,
-    Ordered,
-}
-
-impl TableKind {
-    pub(crate) const ALL: [TableKind; 2] = [TableKind::Hash, TableKind::Ordered];
-
-    /// About the bytes that an object takes.
-    pub(crate) fn bytes_expected(self) -> u64 {
-        if self == TableKind::Hash { 50 } else { 60 }
-    }
-}
-
 impl LoadedTable {
     pub(crate) fn load(kind: TableKind, objects: &Objects) -> Result<LoadedTable> {
         let db = Db::in_memory();
-        let table: Table = match kind {
-            TableKind::Hash => {
-                let options = HashTableOptions::default()
-                    .layout(RecordLayout::Fixed8)
-                    .expected_entries(u64::from(objects.count()));
-                db.create_hash_table("hash", options)?.into()
-            }
-            TableKind::Ordered => {
-                db.create_ordered_table("ordered", OrderedTableOptions::default())?.into()
-            }
-        };
+        let table = kind.create(&db, RecordLayout::Fixed8, u64::from(objects.count()), false)?;
         for numbers in objects.in_load_order.chunks(LOADED_TOGETHER) {
             let entry = |&number: &u32| (key(number), amount(number).to_le_bytes());
             let entries: Vec<_> = numbers.iter().map(entry).collect();

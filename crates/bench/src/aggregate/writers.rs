@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use sapwood::aggregate::Executor;
 
-use super::engines::{LoadedTable, TableKind, Way, execution_by, way};
+use super::engines::{LoadedTable, Way, execution_by, way};
 use super::job::{Fraction, Pick, Picked};
 use super::objects::key;
 use super::{LOG, LOOK_UP, ORDERED_RANGE, WALK};

@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::data::{Data, Level, StampedEntry};
-use super::ours::{DurableKind, Ours};
+use super::ours::Ours;
 use super::store::DurableStore;
 use super::writers::{Timing, WriterJob, check, load, write_while};
 use super::{BESIDE, Sizes, WITHOUT};
@@ -41,14 +41,14 @@ impl Job for BesideJob<'_> {
 
 /// A table of ours. Changes last soon.
 struct Checkpointed {
-    kind: DurableKind,
+    kind: TableKind,
     ours: Ours,
     _folder: Folder,
 }
 
 impl<'s> Engine<BesideJob<'s>> for Checkpointed {
     fn name(&self) -> &str {
-        self.kind.name()
+        self.kind.engine()
     }
 
     fn run(&mut self, job: &BesideJob<'s>) -> Result<Outcome> {
@@ -89,8 +89,8 @@ pub(crate) fn measure(sizes: &Sizes) -> Result<Report> {
         report.leave_out(format!("{} of {wanted} entries: memory is short", wanted - keys));
     }
     let mut engines = Vec::new();
-    for kind in DurableKind::ALL.into_iter().filter(|kind| plan.takes(kind.name())) {
-        let folder = Folder::new(&plan.dir, kind.name())?;
+    for kind in TableKind::ALL.into_iter().filter(|kind| plan.takes(kind.engine())) {
+        let folder = Folder::new(&plan.dir, kind.engine())?;
         let ours = Ours::create(folder.path(), kind, Level::Async, DATA, keys)?;
         load(&ours, DATA, keys)?;
         ours.checkpoint()?;
@@ -121,14 +121,14 @@ pub(crate) fn log_bytes(sizes: &Sizes, data: Data) -> Result<Report> {
         Data::Small => [("put 8 B", Change::Put), ("add", Change::Add)],
         Data::Large => [("put 1 KB", Change::Put), ("update 8 B of 1 KB", Change::Update)],
     };
-    for kind in DurableKind::ALL.into_iter().filter(|kind| sizes.plan.takes(kind.name())) {
+    for kind in TableKind::ALL.into_iter().filter(|kind| sizes.plan.takes(kind.engine())) {
         for (name, change) in kinds {
-            let folder = Folder::new(&sizes.plan.dir, kind.name())?;
+            let folder = Folder::new(&sizes.plan.dir, kind.engine())?;
             let ours = Ours::create(folder.path(), kind, Level::Buffered, data, changes)?;
             let bytes = change.log_bytes(&ours, data, changes)?;
             let changed = if change == Change::Put { value } else { CHANGED_BYTES };
-            let user = fields(json!({ "user_bytes": key + changed }));
-            report.note(name, 1, kind.name(), &LOG_BYTES, Figure::new(bytes).with(user));
+            let user = json!({ "user_bytes": key + changed });
+            report.note(name, 1, kind.engine(), &LOG_BYTES, Figure::new(bytes).with(user));
         }
     }
     Ok(report)

@@ -55,8 +55,8 @@ impl Engine<PutJob> for DiskFloor {
         let (syncs, elapsed) = sync_pages(folder.path(), PAGES, goes_on)?;
         let syncs = Figure::rate(syncs, elapsed);
         let bytes = bytes.of("sequential").unit(&BYTES_A_SECOND);
-        let figures = [bytes, syncs.of("sync")].map(|figure| figure.on(1)).into();
-        Ok(Outcome { figures, ..Outcome::default() })
+        let figures = vec![bytes.on(1), syncs.of("sync").on(1)];
+        Ok(Outcome::from(figures))
     }
 }
 
@@ -106,7 +106,7 @@ impl Engine<PutJob> for Here {
             }),
         );
         self.store.settle()?;
-        Ok(Outcome { figures, ..Outcome::default() })
+        Ok(Outcome::from(figures))
     }
 }
 
@@ -149,7 +149,7 @@ impl Engine<PutJob> for RedisLevel {
         self.redis.check(job.data, job.keys, job.seed)?;
         // Leaves the disk idle.
         self.folder.sync()?;
-        Ok(Outcome { figures: vec![Figure::new(rate)], ..Outcome::default() })
+        Ok(Outcome::from(vec![Figure::new(rate)]))
     }
 }
 

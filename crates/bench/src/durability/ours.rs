@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use sapwood::{
-    Db, DbOptions, Durability, HashTableOptions, OrderedTableOptions, RecordLayout, Table,
-};
+use sapwood::{Db, DbOptions, Durability, RecordLayout, Table};
 
 use super::data::{Data, Level};
 use super::store::{DurableEngine, DurablePlace, DurableStore};
@@ -15,33 +13,15 @@ pub(crate) const ORDERED: &str = "sapwood-ordered";
 pub(crate) const HASH: &str = "sapwood-hash";
 
 pub(crate) const ENGINES: [DurableEngine; 2] = [
-    DurableEngine { name: ORDERED, open: |place| open(place, DurableKind::Ordered) },
-    DurableEngine { name: HASH, open: |place| open(place, DurableKind::Hash) },
+    DurableEngine { name: ORDERED, open: |place| open(place, TableKind::Ordered) },
+    DurableEngine { name: HASH, open: |place| open(place, TableKind::Hash) },
 ];
 
 /// The time after which changes last at [`Level::Async`]: the default of a database.
 pub(crate) const SYNC_INTERVAL: Duration = Duration::from_millis(100);
 
-const NAME: &str = "bench";
 /// Bytes of the log after which a checkpoint is due by default.
 const CHECKPOINT_BYTES: u64 = 256 << 20;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DurableKind {
-    Ordered,
-    Hash,
-}
-
-impl DurableKind {
-    pub(crate) const ALL: [DurableKind; 2] = [DurableKind::Ordered, DurableKind::Hash];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            DurableKind::Ordered => ORDERED,
-            DurableKind::Hash => HASH,
-        }
-    }
-}
 
 /// A table with its database. Checkpoints are written where the bench wants one, and at no other
 /// time.
@@ -50,7 +30,7 @@ pub(crate) struct Ours {
     pub(crate) table: Table,
 }
 
-fn open(place: &DurablePlace, kind: DurableKind) -> Result<Option<Box<dyn DurableStore>>> {
+fn open(place: &DurablePlace, kind: TableKind) -> Result<Option<Box<dyn DurableStore>>> {
     Ok(Some(Box::new(Ours::create(&place.dir, kind, place.level, place.data, place.keys)?)))
 }
 
@@ -63,52 +43,29 @@ fn options(level: Level) -> DbOptions {
     DbOptions::default().durability(durability).checkpoint_bytes(u64::MAX)
 }
 
-/// A hash table that ends with the process: that of a database in memory, since
-/// [`HashTableOptions`] have no such choice in a directory.
-fn volatile_hash_table(options: HashTableOptions) -> Result<Ours> {
-    let db = Db::in_memory();
-    let table = Table::Hash(db.create_hash_table(NAME, options)?);
-    Ok(Ours { db, table })
-}
-
 impl Ours {
     pub(crate) fn create(
         dir: &Path,
-        kind: DurableKind,
+        kind: TableKind,
         level: Level,
         data: Data,
         keys: u32,
     ) -> Result<Ours> {
         let is_volatile = level == Level::Memory;
-        match kind {
-            DurableKind::Ordered => {
-                let db = Db::open_with(dir, options(level))?;
-                let chosen = OrderedTableOptions::default();
-                let chosen = if is_volatile { chosen.volatile() } else { chosen };
-                let table = Table::Ordered(db.create_ordered_table(NAME, chosen)?);
-                Ok(Ours { db, table })
-            }
-            DurableKind::Hash => {
-                let layout = match data {
-                    Data::Small => RecordLayout::Fixed8,
-                    Data::Large => RecordLayout::Variable,
-                };
-                let chosen =
-                    HashTableOptions::default().layout(layout).expected_entries(keys.into());
-                if is_volatile {
-                    return volatile_hash_table(chosen);
-                }
-                let db = Db::open_with(dir, options(level))?;
-                let table = Table::Hash(db.create_hash_table(NAME, chosen)?);
-                Ok(Ours { db, table })
-            }
-        }
+        let db = match kind {
+            TableKind::Hash if is_volatile => Db::in_memory(),
+            _ => Db::open_with(dir, options(level))?,
+        };
+        let is_small = data == Data::Small;
+        let layout = if is_small { RecordLayout::Fixed8 } else { RecordLayout::Variable };
+        let table = kind.create(&db, layout, keys.into(), is_volatile)?;
+        Ok(Ours { db, table })
     }
 
     /// Opens what a directory has, without writing a checkpoint by itself.
     pub(crate) fn reopen(dir: &Path) -> Result<Ours> {
         let db = Db::open_with(dir, options(Level::Buffered))?;
-        let table = db.table(NAME)?;
+        let table = db.table(TABLE_NAME)?;
         Ok(Ours { db, table })
     }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Sizes;
 use super::data::{Data, Level, StampedEntry};
-use super::ours::{DurableKind, Ours};
+use super::ours::Ours;
 use super::redis::{self, Redis, RedisFiles};
 use super::writers::load;
 use crate::harness::*;
@@ -60,8 +60,8 @@ impl Engine<Opening> for Stored {
 
     fn run(&mut self, _: &Opening) -> Result<Outcome> {
         let seconds = self.open()?;
-        let bytes = fields(json!({ "bytes": self.bytes }));
-        Ok(Outcome { figures: vec![Figure::new(seconds).with(bytes)], ..Outcome::default() })
+        let bytes = json!({ "bytes": self.bytes });
+        Ok(Outcome::from(vec![Figure::new(seconds).with(bytes)]))
     }
 }
 
@@ -70,9 +70,9 @@ pub(crate) fn measure(sizes: &Sizes) -> Result<Report> {
     let mut report = Report::new("durability", entries as usize, DATA.title(), &[]);
     report.title = ": opened, from the page cache".to_owned();
     let mut stored = Vec::new();
-    for kind in DurableKind::ALL.into_iter().filter(|kind| sizes.plan.takes(kind.name())) {
+    for kind in TableKind::ALL.into_iter().filter(|kind| sizes.plan.takes(kind.engine())) {
         for &from in RecoverySource::value_variants() {
-            report.progress.set_message(format!("{}: made to be opened", kind.name()));
+            report.progress.set_message(format!("{}: made to be opened", kind.engine()));
             stored.push(make_ours(sizes, kind, from)?);
         }
     }
@@ -90,9 +90,9 @@ pub(crate) fn measure(sizes: &Sizes) -> Result<Report> {
     Ok(report)
 }
 
-fn make_ours(sizes: &Sizes, kind: DurableKind, from: RecoverySource) -> Result<Stored> {
+fn make_ours(sizes: &Sizes, kind: TableKind, from: RecoverySource) -> Result<Stored> {
     let entries = sizes.recovered;
-    let folder = Folder::new(&sizes.plan.dir, &format!("{}-{}", kind.name(), from.name()))?;
+    let folder = Folder::new(&sizes.plan.dir, &format!("{}-{}", kind.engine(), from.name()))?;
     let ours = Ours::create(folder.path(), kind, Level::Buffered, DATA, entries)?;
     load(&ours, DATA, entries)?;
     let Ours { db, table } = ours;
@@ -113,7 +113,7 @@ fn make_ours(sizes: &Sizes, kind: DurableKind, from: RecoverySource) -> Result<S
     let log = stats.log.map_or(0, |log| log.log_bytes - log.unsaved_bytes);
     // Room of the log that nothing was written to does not count.
     let bytes = stats.file_bytes - log;
-    let (engine, folder) = (kind.name(), Rc::new(folder));
+    let (engine, folder) = (kind.engine(), Rc::new(folder));
     Ok(Stored { engine, from, entries, bytes, folder, by: By::Ours { expected } })
 }
 

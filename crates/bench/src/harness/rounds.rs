@@ -68,8 +68,8 @@ impl Figure {
         Figure { unit: Some(unit), ..self }
     }
 
-    pub(crate) fn with(self, fields: Fields) -> Figure {
-        Figure { fields, ..self }
+    pub(crate) fn with(self, more: serde_json::Value) -> Figure {
+        Figure { fields: fields(more), ..self }
     }
 }
 
@@ -81,11 +81,16 @@ pub(crate) struct Outcome {
     pub(crate) left_out: Vec<String>,
 }
 
+impl From<Vec<Figure>> for Outcome {
+    fn from(figures: Vec<Figure>) -> Outcome {
+        Outcome { figures, ..Outcome::default() }
+    }
+}
+
 impl Outcome {
     /// Operations that took so long, and what they read.
     pub(crate) fn of(operations: usize, elapsed: Duration, tally: Tally) -> Outcome {
-        let figures = vec![Figure::rate(operations, elapsed)];
-        Outcome { figures, tally, left_out: Vec::new() }
+        Outcome { tally, ..vec![Figure::rate(operations, elapsed)].into() }
     }
 }
 
@@ -273,19 +278,27 @@ pub(crate) fn run_threads<P: Sync, R: Send>(
     })
 }
 
+/// Work that was repeated until some time had passed.
+pub(crate) struct Repeated<T> {
+    /// The repetitions, or how often they count.
+    pub(crate) times: usize,
+    pub(crate) elapsed: Duration,
+    /// The last answer.
+    pub(crate) answer: T,
+}
+
 /// Does work until some time has passed, once at least; the work says how often that counts.
-/// Answers the count, the time, and the last answer.
 pub(crate) fn again<T>(
     least: Duration,
     mut work: impl FnMut() -> Result<(usize, T)>,
-) -> Result<(usize, Duration, T)> {
+) -> Result<Repeated<T>> {
     let (mut times, begin) = (0, Instant::now());
     loop {
         let (count, answer) = work()?;
         times += count;
         let elapsed = begin.elapsed();
         if elapsed >= least {
-            return Ok((times, elapsed, answer));
+            return Ok(Repeated { times, elapsed, answer });
         }
     }
 }

@@ -264,8 +264,7 @@ fn share_of_disk(report: &mut Report, form: &SpillForm, workload: &str, threads:
     let reads = rate.rounds.iter().zip(&misses.rounds).map(|(rate, miss)| rate * miss);
     let shares: Vec<f64> = reads.zip(&disk.rounds).map(|(reads, disk)| reads / disk).collect();
     for share in shares {
-        let figure =
-            Figure::new(share).with(fields(serde_json::json!({ "reads_in_flight": depth })));
+        let figure = Figure::new(share).with(serde_json::json!({ "reads_in_flight": depth }));
         report.note(workload, threads, form.name(), &SHARE_OF_DISK, figure);
     }
 }

@@ -99,13 +99,7 @@ pub(crate) struct Folded {
     pub(crate) all: Option<Total>,
 }
 
-/// A question that was asked until some time had passed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Queried {
-    pub(crate) times: usize,
-    pub(crate) elapsed: Duration,
-    pub(crate) total: Total,
-}
+pub(crate) type Queried = Repeated<Total>;
 
 /// An engine under test. Calls are coarse: all rows, or a query many times.
 pub(crate) trait RollupEngine {
@@ -141,7 +135,7 @@ impl Engine<RollupJob> for dyn RollupEngine {
         if job.phase.is_question() {
             // The first query reads files, and compiles.
             self.ask(job, Duration::ZERO)?;
-            let Queried { times, elapsed, total } = self.ask(job, job.least)?;
+            let Queried { times, elapsed, answer: total } = self.ask(job, job.least)?;
             let rows = if job.phase == Phase::TopN { 0 } else { total.rows };
             check(Total { rows, ..total }, expected.answer(job.phase))?;
             outcome.figures.push(Figure::rate(times, elapsed));
@@ -263,8 +257,7 @@ impl RollupEngine for LocalEngine {
         };
         let facts = facts.as_ref().ok_or("there are no facts to ask")?;
         let ask = || Ok((1, facts.ask(&job.load, job.phase, job.threads)?));
-        let (times, elapsed, total) = again(least, ask)?;
-        Ok(Queried { times, elapsed, total })
+        again(least, ask)
     }
 }
 

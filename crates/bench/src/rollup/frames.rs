@@ -110,6 +110,6 @@ impl RollupEngine for Frame {
             "least_ns": least.as_nanos() as u64,
         }))?;
         let times = number(&answer, "times")? as usize;
-        Ok(Queried { times, elapsed: elapsed_of(&answer)?, total: total(&answer)? })
+        Ok(Queried { times, elapsed: elapsed_of(&answer)?, answer: total(&answer)? })
     }
 }

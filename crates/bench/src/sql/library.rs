@@ -82,7 +82,8 @@ impl Library for OpenDb {
 
     fn ask(&mut self, question: &str, least: Duration) -> Result<Answered> {
         let (db, _) = self.opened()?;
-        let (times, elapsed, outcome) = again(least, || Ok((1, db.sql(question)?)))?;
+        let Repeated { times, elapsed, answer: outcome } =
+            again(least, || Ok((1, db.sql(question)?)))?;
         let Outcome::Rows(answer) = outcome else { bail!("it is no question") };
         let rows = (0..answer.len()).map(|row| {
             let named = answer.columns().iter().zip(answer.row(row)?);
@@ -108,8 +109,7 @@ impl Library for OpenDb {
             }
             Ok((keys.len(), found(count, sum)))
         };
-        let (times, elapsed, answer) = again(least, look_up)?;
-        Ok(Answered { times, elapsed, answer })
+        again(least, look_up)
     }
 
     fn update(&mut self, keys: &[RowKey], turn: usize, least: Duration) -> Result<Answered> {
@@ -124,8 +124,7 @@ impl Library for OpenDb {
             }
             Ok((keys.len(), Answer::new()))
         };
-        let (times, elapsed, answer) = again(least, change)?;
-        Ok(Answered { times, elapsed, answer })
+        again(least, change)
     }
 }
 

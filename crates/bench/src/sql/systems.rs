@@ -19,12 +19,7 @@ const TEXTS: [&str; 5] = ["time_hour", "carrier", "tailnum", "origin", "dest"];
 
 pub(crate) type Answer = Vec<Map<String, Value>>;
 
-pub(crate) struct Answered {
-    /// The repetitions; of rows that were looked up or changed, their number.
-    pub(crate) times: usize,
-    pub(crate) elapsed: Duration,
-    pub(crate) answer: Answer,
-}
+pub(crate) type Answered = Repeated<Answer>;
 
 pub(crate) enum Program {
     /// The program `sapwood`, with the engine of its tables.
@@ -104,20 +99,15 @@ impl System {
             }
             (_, _, Some(program)) => {
                 let moment = literal_of(self.name);
-                let table = match place {
-                    RowPlace::File => program.file(rows),
-                    _ => TABLE.to_owned(),
-                };
+                let is_file = place == RowPlace::File;
+                let table = if is_file { program.file(rows) } else { TABLE.to_owned() };
                 let key = &rows.keys[turn % rows.keys.len()];
                 let question = question(name, &table, moment)
                     .unwrap_or_else(|| by_key(name, key, turn, moment));
                 let folder = self.stored.as_ref().filter(|_| place == RowPlace::Stored);
                 let answer = || Ok((1, run(&mut program.ask(&question, folder))?));
-                let (times, elapsed, printed) = again(least, answer)?;
-                let answer = match name {
-                    "update" => Answer::new(),
-                    _ => parsed(&printed)?,
-                };
+                let Repeated { times, elapsed, answer: printed } = again(least, answer)?;
+                let answer = if name == "update" { Answer::new() } else { parsed(&printed)? };
                 Ok(Answered { times, elapsed, answer })
             }
             (_, _, None) => bail!("it has no program"),
@@ -146,7 +136,7 @@ impl<'r> Engine<SqlJob<'r>> for System {
             let (elapsed, bytes) = self.load(job.rows, job.folder)?;
             let bytes = Figure::new(bytes as f64).unit(&BYTES).on(1);
             let figures = vec![Figure::rate(job.rows.count, elapsed), bytes];
-            return Ok(Outcome { figures, ..Outcome::default() });
+            return Ok(Outcome::from(figures));
         }
         let Answered { times, elapsed, answer } = self.ask(job)?;
         let mut first = job.first.borrow_mut();
@@ -155,7 +145,7 @@ impl<'r> Engine<SqlJob<'r>> for System {
             let (expected, found) = (shown(expected), shown(&answer));
             bail!("{name} answered {expected}, and it {found}");
         }
-        Ok(Outcome { figures: vec![Figure::rate(times, elapsed)], ..Outcome::default() })
+        Ok(Outcome::from(vec![Figure::rate(times, elapsed)]))
     }
 }
 

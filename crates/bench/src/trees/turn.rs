@@ -74,7 +74,7 @@ impl Engine<TreeJob> for SyncFloor {
         let folder = Folder::new(&job.dir, FLOOR)?;
         let (_, elapsed) = sync_pages(folder.path(), job.syncs, |count, _| count < job.syncs)?;
         let figure = Figure::rate(job.syncs, elapsed).of(job.workload_of("sync"));
-        Ok(Outcome { figures: vec![figure], ..Outcome::default() })
+        Ok(Outcome::from(vec![figure]))
     }
 }
 
