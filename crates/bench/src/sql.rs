@@ -102,7 +102,7 @@ pub struct SqlArgs {
 }
 
 /// The place of rows, and whether the start of a process is timed with the answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum RowPlace {
     File,
     /// In a directory or a database file; by a process.
@@ -125,11 +125,9 @@ struct SqlJob<'r> {
 
 impl Job for SqlJob<'_> {
     fn workload(&self) -> String {
-        match (self.name, self.place) {
-            ("load", _) => "load".to_owned(),
-            (name, RowPlace::File) => format!("{name}, file"),
-            (name, RowPlace::Stored) => format!("{name}, stored"),
-            (name, RowPlace::Library) => format!("{name}, library"),
+        match self.name {
+            "load" => "load".to_owned(),
+            name => format!("{name}, {}", self.place.name()),
         }
     }
 
@@ -227,7 +225,7 @@ fn measure(
     let stored: Vec<_> = report.samples.iter().filter(|it| it.unit == &BYTES).collect();
     let per_row = stored.iter().map(|it| (it.engine.clone(), it.median() / rows.count as f64));
     report.bytes_per_entry = per_row.collect();
-    for place in [RowPlace::File, RowPlace::Stored, RowPlace::Library] {
+    for &place in RowPlace::value_variants() {
         if place == RowPlace::Library {
             systems.iter_mut().try_for_each(System::open)?;
         }

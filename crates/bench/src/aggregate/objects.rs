@@ -32,7 +32,6 @@ impl Placed {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Objects {
     pub(crate) in_load_order: Vec<u32>,
     pub(crate) placed: Vec<Placed>,

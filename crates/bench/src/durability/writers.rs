@@ -58,7 +58,7 @@ pub(crate) fn write_while<R: Send>(
     });
     let (puts, histograms): (Vec<u64>, _) =
         done.into_iter().collect::<Result<Vec<_>>>()?.into_iter().unzip();
-    let latencies = Percentiles::of_all(histograms)?;
+    let latencies = percentiles(histograms)?;
     let result = during.into_inner().1.expect("it has run")?;
     Ok((PutTotals { puts: puts.iter().sum(), elapsed, latencies }, result))
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use crate::harness::*;
 
-#[derive(Debug)]
 pub(crate) struct Bench {
     pub(crate) name: &'static str,
     /// Names that `--workloads` knows; [`Mode::Usual`] runs those before `extra`.
@@ -177,16 +176,13 @@ impl Flags {
         }
         let mut chosen = Vec::new();
         for word in &self.workloads {
-            let exact = |name: &&&str| name == &&word.as_str();
-            let partly = |name: &&&str| name.contains(word.as_str());
-            let mut found: Vec<&str> = known.iter().filter(exact).copied().collect();
-            if found.is_empty() {
-                found = known.iter().filter(partly).copied().collect();
-            }
-            if found.is_empty() {
+            let before = chosen.len();
+            let is_whole = known.contains(&word.as_str());
+            let is_meant = |name: &&str| if is_whole { name == word } else { name.contains(word) };
+            chosen.extend(known.iter().copied().filter(is_meant));
+            if chosen.len() == before {
                 return Err(unknown("workload", word, &known));
             }
-            chosen.extend(found);
         }
         // In the order of the table, each once.
         Ok(known.into_iter().filter(|name| chosen.contains(name)).collect())
@@ -201,16 +197,16 @@ impl Flags {
         why: &str,
         flag: &str,
     ) -> Result {
-        let named = self.engines.iter().find(|name| engines.contains(&name.as_str()));
-        match named {
-            _ if is_given => Ok(()),
-            Some(name) => bail!("{name} {why}: add {flag}"),
-            None if self.engines.is_empty() => {
-                tell(format_args!("left out: {}; run with {flag}", engines.join(", ")));
-                Ok(())
-            }
-            None => Ok(()),
+        if is_given {
+            return Ok(());
         }
+        if let Some(name) = self.engines.iter().find(|name| engines.contains(&name.as_str())) {
+            bail!("{name} {why}: add {flag}");
+        }
+        if self.engines.is_empty() {
+            tell(format_args!("left out: {}; run with {flag}", engines.join(", ")));
+        }
+        Ok(())
     }
 }
 

@@ -175,10 +175,10 @@ impl Report {
             }
         }
         if sample.unit == &NANOSECONDS {
-            // Whole nanoseconds.
-            line["p50_ns"] = json!(sample.percentile(|round| round.p50) as u64);
-            line["p99_ns"] = json!(sample.percentile(|round| round.p99) as u64);
-            line["p999_ns"] = json!(sample.percentile(|round| round.p999) as u64);
+            for (at, name) in ["p50_ns", "p99_ns", "p999_ns"].into_iter().enumerate() {
+                // Whole nanoseconds.
+                line[name] = json!(sample.percentile(at) as u64);
+            }
         }
         line
     }
@@ -249,12 +249,10 @@ impl Report {
     fn labels(&self, sample: &Sample, last: &mut String) -> Vec<String> {
         let title = format!("{}, {}", sample.workload, sample.unit.table_name);
         let (group, threads) = (format!("{title} {}", sample.threads), sample.threads.to_string());
-        let [title, threads] = match *last == group {
-            true => [String::new(), String::new()],
-            false => [title, threads],
-        };
+        let is_new = *last != group;
         *last = group;
-        vec![title, threads, sample.engine.clone()]
+        let label = |text: String| if is_new { text } else { String::new() };
+        vec![label(title), label(threads), sample.engine.clone()]
     }
 }
 
@@ -276,9 +274,7 @@ fn latencies_table(samples: &[&Sample]) -> Table {
     for sample in samples {
         let mut row =
             vec![sample.workload.clone(), sample.threads.to_string(), sample.engine.clone()];
-        let percentiles: [fn(&_) -> u64; 3] =
-            [|round: &super::sample::Percentiles| round.p50, |round| round.p99, |round| round.p999];
-        row.extend(percentiles.map(|of| sample.unit.shown(sample.percentile(of))));
+        row.extend([0, 1, 2].map(|at| sample.unit.shown(sample.percentile(at))));
         row.push(sample.unit.shown(sample.spread()[2]));
         table.add_row(row);
     }

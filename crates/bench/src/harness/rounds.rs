@@ -52,7 +52,7 @@ impl Figure {
         Figure {
             latencies: Some(latencies),
             unit: Some(&NANOSECONDS),
-            ..Figure::new(latencies.p50 as f64)
+            ..Figure::new(latencies[0] as f64)
         }
     }
 
@@ -322,7 +322,7 @@ pub(crate) fn time_calls<O: Sync, S>(
         }
         Ok(histogram)
     });
-    Percentiles::of_all(histograms.into_iter().collect::<Result<_>>()?)
+    percentiles(histograms.into_iter().collect::<Result<_>>()?)
 }
 
 #[cfg(test)]
@@ -361,7 +361,7 @@ mod tests {
             Ok(Outcome::of(10, Duration::from_secs(2), self.1?))
         }
         fn latencies(&mut self, _: &Read) -> Result<Option<Percentiles>> {
-            Ok(Some(Percentiles { p50: 1, p99: 2, p999: 3, max: 4 }))
+            Ok(Some([1, 2, 3, 4]))
         }
     }
 

@@ -106,7 +106,7 @@ impl Sample {
     /// The median, the least and the greatest. Of latencies: the median and the least of medians,
     /// and the greatest of all.
     pub(crate) fn spread(&self) -> [f64; 3] {
-        let greatest = self.latencies.iter().map(|latencies| latencies.max as f64);
+        let greatest = self.latencies.iter().map(|latencies| latencies[3] as f64);
         let greatest = greatest.fold(most(&self.rounds), f64::max);
         [median(&self.rounds), least(&self.rounds), greatest]
     }
@@ -115,8 +115,8 @@ impl Sample {
         median(&self.rounds)
     }
 
-    pub(crate) fn percentile(&self, of: fn(&Percentiles) -> u64) -> f64 {
-        let each: Vec<f64> = self.latencies.iter().map(|round| of(round) as f64).collect();
+    pub(crate) fn percentile(&self, at: usize) -> f64 {
+        let each: Vec<f64> = self.latencies.iter().map(|round| round[at] as f64).collect();
         median(&each)
     }
 }
@@ -166,38 +166,22 @@ impl Ratio {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Percentiles {
-    pub(crate) p50: u64,
-    pub(crate) p99: u64,
-    pub(crate) p999: u64,
-    pub(crate) max: u64,
-}
+/// Latencies of single calls, in nanoseconds: the 50th, 99th and 99.9th percentile, and the greatest.
+pub(crate) type Percentiles = [u64; 4];
 
 /// A histogram of up to a minute in nanoseconds, to three digits; longer counts as a minute.
 pub(crate) fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are in order")
 }
 
-impl From<&Histogram<u64>> for Percentiles {
-    fn from(histogram: &Histogram<u64>) -> Self {
-        Percentiles {
-            p50: histogram.value_at_quantile(0.50),
-            p99: histogram.value_at_quantile(0.99),
-            p999: histogram.value_at_quantile(0.999),
-            max: histogram.max(),
-        }
+/// Percentiles of all threads together.
+pub(crate) fn percentiles(histograms: Vec<Histogram<u64>>) -> Result<Percentiles> {
+    let mut all = new_histogram();
+    for histogram in histograms {
+        all.add(histogram)?;
     }
-}
-
-impl Percentiles {
-    pub(crate) fn of_all(histograms: Vec<Histogram<u64>>) -> Result<Percentiles> {
-        let mut all = new_histogram();
-        for histogram in histograms {
-            all.add(histogram)?;
-        }
-        Ok(Percentiles::from(&all))
-    }
+    let [p50, p99, p999] = [0.50, 0.99, 0.999].map(|quantile| all.value_at_quantile(quantile));
+    Ok([p50, p99, p999, all.max()])
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use serde_json::Value;
 use crate::harness::*;
 
 /// The targets of a bench. Figures of another size say nothing about them.
-#[derive(Debug)]
 pub(crate) struct Targets {
     /// Sizes of runs at which they are judged, in a unit.
     pub(crate) judged: RangeInclusive<usize>,
@@ -19,7 +18,6 @@ pub(crate) struct Targets {
 }
 
 /// One promise, of each engine in each workload.
-#[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) ours: &'static [&'static str],
     /// A star stands for any part of a name.
@@ -203,5 +201,5 @@ fn judged(sample: &Sample) -> Vec<f64> {
     if sample.unit != &NANOSECONDS {
         return sample.rounds.clone();
     }
-    sample.latencies.iter().map(|round| round.p99 as f64).collect()
+    sample.latencies.iter().map(|round| round[1] as f64).collect()
 }

@@ -116,7 +116,6 @@ impl Op {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct HashJob {
     pub(crate) mix: Mix,
     pub(crate) draw: Draw,

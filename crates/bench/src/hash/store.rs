@@ -103,7 +103,6 @@ fn singly<S: HashStore>(store: &S, mix: Mix, low: u32, plan: &[Op]) -> Tally {
     tally
 }
 
-#[derive(Debug, Clone, Copy)]
 pub(crate) struct HashLoad {
     pub(crate) elapsed: Duration,
     /// Growth of resident memory from before the store was made to after the load.

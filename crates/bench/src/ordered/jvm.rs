@@ -95,8 +95,7 @@ impl Engine<OrderedJob> for Jvm {
     fn latencies(&mut self, job: &OrderedJob) -> Result<Option<Percentiles>> {
         let answer = self.ask_job("latencies", job)?;
         let of = |field| number(&answer, field).map(|nanoseconds| nanoseconds as u64);
-        let [p50, p99, p999, max] = [of("p50")?, of("p99")?, of("p999")?, of("max")?];
-        Ok(Some(Percentiles { p50, p99, p999, max }))
+        Ok(Some([of("p50")?, of("p99")?, of("p999")?, of("max")?]))
     }
 }
 

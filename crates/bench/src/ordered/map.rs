@@ -113,7 +113,6 @@ pub(crate) struct Accounted {
 }
 
 /// The effect on an engine of scans of everything, before scans are timed.
-#[derive(Debug, Clone, Copy)]
 pub(crate) struct Settled {
     pub(crate) scans: usize,
     /// Bytes that they moved inside of the engine.

@@ -85,7 +85,6 @@ impl RowSet {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct RowShape {
     pub(crate) dimensions: &'static [&'static str],
     pub(crate) x: &'static str,

@@ -126,7 +126,7 @@ impl RequestLoad {
                 }
             }
         }
-        Ok(Done { requests, elapsed: begin.elapsed(), latencies: (&latencies).into() })
+        Ok(Done { requests, elapsed: begin.elapsed(), latencies: percentiles(vec![latencies])? })
     }
 
     fn prepare(

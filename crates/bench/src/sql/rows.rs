@@ -2,8 +2,8 @@
 //! questions name.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read as _, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
 
 use crate::harness::*;
 
@@ -44,88 +44,64 @@ const ORIGINS: [&str; 3] = ["EWR", "JFK", "LGA"];
 
 impl CsvRows {
     pub(crate) fn new(source: CsvSource, count: usize, folder: &Folder) -> Result<CsvRows> {
-        match source {
-            CsvSource::Flights => CsvRows::flights(Path::new(FLIGHTS_FILE), count, folder),
-            CsvSource::Generated => CsvRows::generated(count, folder),
-        }
-    }
-
-    fn flights(packed: &Path, most: usize, folder: &Folder) -> Result<CsvRows> {
-        let explain = |error: io::Error| format!("{}: {error}", packed.display());
-        let mut text = String::new();
-        let mut file = zstd::Decoder::new(File::open(packed).map_err(explain)?)?;
-        file.read_to_string(&mut text).map_err(explain)?;
-        let mut lines = text.lines();
-        let header = lines.next().ok_or("the flights have no header")?;
-        let path = folder.path().join("flights.csv");
-        let mut out = BufWriter::new(File::create(&path)?);
-        writeln!(out, "{header}")?;
-        let mut drawn = Drawn::default();
-        let columns: Vec<String> = header.split(',').map(str::to_owned).collect();
-        let places = KEY.map(|name| columns.iter().position(|column| column == name));
-        let [Some(hour), Some(carrier), Some(flight)] = places else {
-            bail!("{} is of other flights", packed.display());
+        let path = folder.path().join("rows.csv");
+        let mut out = BufWriter::with_capacity(1 << 20, File::create(&path)?);
+        let mut drawn = Drawn { keys: Vec::new(), seen: 0, random: Random::new(2) };
+        let columns = match source {
+            CsvSource::Flights => unpack(count, &mut out, &mut drawn)?,
+            CsvSource::Generated => generate(count, &mut out, &mut drawn)?,
         };
-        for line in lines.take(most) {
-            writeln!(out, "{line}")?;
-            let fields: Vec<&str> = line.split(',').collect();
-            drawn.offer(|| RowKey {
-                hour: fields[hour].to_owned(),
-                carrier: fields[carrier].to_owned(),
-                flight: fields[flight].parse().expect("flights have numbers"),
-            });
-        }
         out.flush()?;
         Ok(CsvRows { path, count: drawn.seen, columns, keys: drawn.keys })
     }
+}
 
-    /// Makes rows up: in the order of time, as such files mostly are.
-    fn generated(count: usize, folder: &Folder) -> Result<CsvRows> {
-        let path = folder.path().join("generated.csv");
-        let mut out = BufWriter::with_capacity(1 << 20, File::create(&path)?);
-        let columns = [
-            "time_hour",
-            "carrier",
-            "flight",
-            "origin",
-            "dest",
-            "dep_delay",
-            "arr_delay",
-            "distance",
-            "fare",
-        ];
-        writeln!(out, "{}", columns.join(","))?;
-        let mut random = Random::new(1);
-        let mut drawn = Drawn::default();
-        for row in 0..count as u64 {
-            let hour = row * HOURS / count as u64;
-            let time = moment(hour);
-            let carrier = CARRIERS[random.below(16) as usize];
-            // With its carrier and hour the number is that of no other row.
-            let flight = row as i64;
-            let delay = i64::from(random.below(200)) - 20;
-            let delays = match random.below(40) {
-                0 => "NA,NA".to_owned(),
-                _ => format!("{delay},{}", delay + i64::from(random.below(60)) - 30),
-            };
-            let dest = random.below(120);
-            writeln!(
-                out,
-                "{time},{carrier},{flight},{},{}{}{},{delays},{},{}.{:02}",
-                ORIGINS[random.below(3) as usize],
-                char::from(b'A' + (dest % 26) as u8),
-                char::from(b'A' + (dest / 26) as u8),
-                char::from(b'A' + (dest % 7) as u8),
-                80 + dest * 40,
-                50 + random.below(900),
-                random.below(100),
-            )?;
-            drawn.offer(|| RowKey { hour: time, carrier: carrier.to_owned(), flight });
-        }
-        out.flush()?;
-        let columns = columns.map(str::to_owned).into();
-        Ok(CsvRows { path, count, columns, keys: drawn.keys })
+/// Unpacks the flights, or so many of them.
+fn unpack(most: usize, out: &mut impl Write, drawn: &mut Drawn) -> Result<Vec<String>> {
+    let (mut reader, [hour, carrier, flight]) = flights(KEY)?;
+    let mut out = csv::Writer::from_writer(out);
+    let columns = reader.headers()?.clone();
+    out.write_record(&columns)?;
+    for row in reader.records().take(most) {
+        let row = row?;
+        out.write_record(&row)?;
+        drawn.offer(|| RowKey {
+            hour: row[hour].to_owned(),
+            carrier: row[carrier].to_owned(),
+            flight: row[flight].parse().expect("flights have numbers"),
+        });
     }
+    out.flush()?;
+    Ok(columns.iter().map(str::to_owned).collect())
+}
+
+/// Makes rows up: in the order of time, as such files mostly are.
+fn generate(count: usize, out: &mut impl Write, drawn: &mut Drawn) -> Result<Vec<String>> {
+    let columns = "time_hour,carrier,flight,origin,dest,dep_delay,arr_delay,distance,fare";
+    writeln!(out, "{columns}")?;
+    let mut random = Random::new(1);
+    for row in 0..count as u64 {
+        let time = moment(row * HOURS / count as u64);
+        let carrier = CARRIERS[random.below(16) as usize];
+        // With its carrier and hour the number is that of no other row.
+        let flight = row as i64;
+        let delay = i64::from(random.below(200)) - 20;
+        let delays = match random.below(40) {
+            0 => "NA,NA".to_owned(),
+            _ => format!("{delay},{}", delay + i64::from(random.below(60)) - 30),
+        };
+        let dest = random.below(120);
+        let letters = [dest % 26, dest / 26, dest % 7].map(|it| char::from(b'A' + it as u8));
+        let (origin, distance) = (ORIGINS[random.below(3) as usize], 80 + dest * 40);
+        let dest = String::from_iter(letters);
+        let (whole, cents) = (50 + random.below(900), random.below(100));
+        writeln!(
+            out,
+            "{time},{carrier},{flight},{origin},{dest},{delays},{distance},{whole}.{cents:02}"
+        )?;
+        drawn.offer(|| RowKey { hour: time, carrier: carrier.to_owned(), flight });
+    }
+    Ok(columns.split(',').map(str::to_owned).collect())
 }
 
 fn moment(hour: u64) -> String {
@@ -140,12 +116,6 @@ struct Drawn {
     keys: Vec<RowKey>,
     seen: usize,
     random: Random,
-}
-
-impl Default for Drawn {
-    fn default() -> Self {
-        Drawn { keys: Vec::new(), seen: 0, random: Random::new(2) }
-    }
 }
 
 impl Drawn {

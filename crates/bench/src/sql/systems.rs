@@ -209,56 +209,54 @@ fn by_key(name: &str, key: &RowKey, turn: usize, moment: fn(&str) -> String) -> 
 }
 
 impl Program {
+    fn command(&self) -> Command {
+        Command::new(match self {
+            Program::Sapwood(program, _) | Program::Duckdb(program) => program.as_os_str(),
+            Program::Sqlite => "sqlite3".as_ref(),
+        })
+    }
+
     fn load(&self, rows: &CsvRows, folder: &Folder) -> Command {
-        let database = self.database(folder);
+        let (mut command, database) = (self.command(), self.database(folder));
         match self {
-            Program::Sapwood(program, engine) => {
-                let mut command = Command::new(program);
+            Program::Sapwood(_, engine) => {
                 command.args(["--quiet", "load"]).arg(&rows.path);
                 command.args(["--key", &KEY.join(","), "--table", TABLE]);
                 command.args(["--engine", engine.unwrap_or("ordered"), "--dir"]).arg(database);
-                command
             }
-            Program::Duckdb(program) => {
-                let mut command = Command::new(program);
-                let statement =
-                    format!("create table {TABLE} as select * from {}", self.file(rows));
+            Program::Duckdb(_) => {
+                let rows = self.file(rows);
+                let statement = format!("create table {TABLE} as select * from {rows}");
                 command.arg(database).args(["-c", &statement]);
-                command
             }
             Program::Sqlite => {
-                let mut command = Command::new("sqlite3");
                 let typed = rows.columns.iter().map(|column| match &column[..] {
                     text if TEXTS.contains(&text) => format!("{column} text"),
                     "fare" => format!("{column} real"),
                     _ => format!("{column} integer"),
                 });
-                let typed: Vec<String> = typed.collect();
+                let typed = typed.collect::<Vec<_>>().join(", ");
                 let numbers = rows.columns.iter().filter(|column| !TEXTS.contains(&&column[..]));
-                let missing: Vec<String> =
-                    numbers.map(|column| format!("{column} = nullif({column}, 'NA')")).collect();
+                let missing = numbers.map(|column| format!("{column} = nullif({column}, 'NA')"));
+                let (missing, key) = (missing.collect::<Vec<_>>().join(", "), KEY.join(", "));
                 command.arg(database).args([
                     "pragma journal_mode = off".to_owned(),
                     "pragma synchronous = off".to_owned(),
-                    format!(
-                        "create table {TABLE} ({}, primary key ({})) without rowid",
-                        typed.join(", "),
-                        KEY.join(", ")
-                    ),
+                    format!("create table {TABLE} ({typed}, primary key ({key})) without rowid"),
                     format!(".import --csv --skip 1 '{}' {TABLE}", rows.path.display()),
-                    format!("update {TABLE} set {}", missing.join(", ")),
+                    format!("update {TABLE} set {missing}"),
                 ]);
-                command
             }
         }
+        command
     }
 
     fn database(&self, folder: &Folder) -> PathBuf {
-        match self {
-            Program::Sapwood(..) => folder.path().join("db"),
-            Program::Duckdb(_) => folder.path().join("rows.duckdb"),
-            Program::Sqlite => folder.path().join("rows.sqlite"),
-        }
+        folder.path().join(match self {
+            Program::Sapwood(..) => "db",
+            Program::Duckdb(_) => "rows.duckdb",
+            Program::Sqlite => "rows.sqlite",
+        })
     }
 
     fn file(&self, rows: &CsvRows) -> String {
@@ -272,27 +270,17 @@ impl Program {
     }
 
     fn ask(&self, question: &str, folder: Option<&Folder>) -> Command {
-        let database = folder.map(|folder| self.database(folder));
+        let (mut command, database) = (self.command(), folder.map(|folder| self.database(folder)));
         match self {
-            Program::Sapwood(program, _) => {
-                let mut command = Command::new(program);
-                command.args(["--json", "--quiet", "sql", question]);
-                if let Some(database) = database {
-                    command.arg("--dir").arg(database);
-                }
-                command
+            Program::Sapwood(..) => {
+                let dir =
+                    database.iter().flat_map(|database| ["--dir".as_ref(), database.as_os_str()]);
+                command.args(["--json", "--quiet", "sql", question]).args(dir)
             }
-            Program::Duckdb(program) => {
-                let mut command = Command::new(program);
-                command.args(database).args(["-json", "-c", question]);
-                command
-            }
-            Program::Sqlite => {
-                let mut command = Command::new("sqlite3");
-                command.arg("-json").args(database).arg(question);
-                command
-            }
-        }
+            Program::Duckdb(_) => command.args(database).args(["-json", "-c", question]),
+            Program::Sqlite => command.arg("-json").args(database).arg(question),
+        };
+        command
     }
 }
 
@@ -309,13 +297,11 @@ fn run(command: &mut Command) -> Result<Vec<u8>> {
 
 fn parsed(printed: &[u8]) -> Result<Answer> {
     let explain = |error| format!("an answer is no JSON: {error}");
-    match printed.first() {
-        Some(b'[') => Ok(serde_json::from_slice(printed).map_err(explain)?),
-        _ => {
-            let objects = serde_json::Deserializer::from_slice(printed).into_iter();
-            Ok(objects.collect::<Result<_, _>>().map_err(explain)?)
-        }
+    if printed.first() == Some(&b'[') {
+        return Ok(serde_json::from_slice(printed).map_err(explain)?);
     }
+    let objects = serde_json::Deserializer::from_slice(printed).into_iter();
+    Ok(objects.collect::<Result<_, _>>().map_err(explain)?)
 }
 
 /// True if two answers are the same: floats to nine digits. DuckDB writes numbers of 128 bits as

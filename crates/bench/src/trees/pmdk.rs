@@ -6,8 +6,9 @@
 
 use std::io::{BufRead, Write};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::store::{
     CommitLevel, Limit, TreeEngine, TreeEntry, TreeKey, TreePhase, TreePlace, TreeStore, TreeValue,
@@ -40,13 +41,10 @@ pub(crate) fn foreign() -> Foreign {
 /// Builds the program and adds its engines; else answers why they are left out.
 pub(crate) fn join(engines: &mut Vec<TreeEngine>, foreign: &Foreign, make: &str) -> Option<String> {
     let what = format!("{make} cannot build {}", foreign.folder.display());
-    match foreign.run(make, &["--silent"], &what) {
-        Ok(()) => engines.extend(ENGINES),
-        Err(error) => {
-            return Some(format!("{}: {error}", ENGINES.map(|engine| engine.name).join(", ")));
-        }
-    }
-    None
+    let built = foreign.run(make, &["--silent"], &what);
+    engines.extend(built.iter().flat_map(|()| ENGINES));
+    let names = ENGINES.map(|engine| engine.name).join(", ");
+    built.err().map(|error| format!("{names}: {error}"))
 }
 
 fn open(place: &TreePlace, tree: &str) -> Result<Box<dyn TreeStore>> {
@@ -54,13 +52,8 @@ fn open(place: &TreePlace, tree: &str) -> Result<Box<dyn TreeStore>> {
     let bytes = POOL_BYTES + place.keys * ROOM_BYTES;
     let mut command = Command::new(foreign().folder.join(PROGRAM));
     command.arg(tree).arg(pool).arg(bytes.to_string());
-    command.env(
-        "PMEM_IS_PMEM_FORCE",
-        match place.level {
-            CommitLevel::Buffered => "1",
-            CommitLevel::Sync => "0",
-        },
-    );
+    let is_buffered = place.level == CommitLevel::Buffered;
+    command.env("PMEM_IS_PMEM_FORCE", if is_buffered { "1" } else { "0" });
     // A crit-bit tree's removes stay linear.
     let removes = (tree != "ctree").then_some(REMOVES);
     Ok(Box::new(PmdkTree { driver: Mutex::new(Driver::start(command)?), removes }))
@@ -72,12 +65,8 @@ struct PmdkTree {
 }
 
 impl PmdkTree {
-    fn driver(&self) -> MutexGuard<'_, Driver> {
-        self.driver.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn ask(&self, verb: &str, entries: &[TreeEntry]) -> Result<Vec<TreeEntry>> {
-        self.driver().ask(verb, entries)
+        self.driver.lock().ask(verb, entries)
     }
 
     fn tell(&self, verb: &str, entries: &[TreeEntry], read: &mut dyn FnMut(&[u8])) -> Result {
@@ -124,14 +113,11 @@ impl TreeStore for PmdkTree {
     }
 
     fn elapsed(&self) -> Option<Duration> {
-        Some(self.driver().elapsed)
+        Some(self.driver.lock().elapsed)
     }
 
     fn limit(&self, phase: TreePhase) -> Option<Limit> {
-        match phase {
-            TreePhase::Sync => Some(SYNCS),
-            TreePhase::RemoveTogether => self.removes,
-        }
+        if phase == TreePhase::Sync { Some(SYNCS) } else { self.removes }
     }
 
     fn bytes(&self) -> Option<u64> {
