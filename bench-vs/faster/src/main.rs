@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use memory::Faster;
 use sapwood_bench::hash::peer::HashPeer;
-use sapwood_bench::hash::spill::Engine;
+use sapwood_bench::hash::spill::SpillEngine;
 use sapwood_bench::hash::{HashArgs, run_with};
 
 /// FASTER beside Sapwood.

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sapwood_bench::hash::spill::Key;
+use sapwood_bench::hash::spill::SpillKey;
 
 /// So many that two threads seldom meet.
 const COUNT: usize = 1024;
