@@ -72,17 +72,24 @@ impl Engine<HashJob> for HashFloor {
         let words = |map| <[AtomicU64]>::mut_from_bytes(map).expect("a map is page-aligned");
         let buckets = &*words(&mut memory.buckets[..]);
         let records = &*words(&mut memory.records[..]);
-        let (elapsed, tallies) = run_threads(&job.plans, |plan| match job.mix {
-            Mix::Reads(0) => store(self.shape, buckets, records, plan),
-            _ => load(self.shape, buckets, records, plan),
+        let (elapsed, tallies) = run_threads(&job.plans, |plan| {
+            let mut tally = Tally::default();
+            if job.mix == Mix::Reads(0) {
+                visit(self.shape, buckets, plan, |place, number| {
+                    records[place].store(number, Relaxed);
+                    0
+                });
+            } else {
+                visit(self.shape, buckets, plan, |place, _| {
+                    let word = records[place].load(Relaxed);
+                    tally.add(word);
+                    word
+                });
+            }
+            tally
         });
         Ok(Outcome::of(job.operations(), elapsed, tallies.into_iter().sum()))
     }
-}
-
-#[inline]
-fn record(number: u64) -> usize {
-    number as usize * RECORD_WORDS
 }
 
 #[inline]
@@ -91,11 +98,16 @@ fn bucket(buckets: &[AtomicU64], number: u32) -> usize {
     (key(number) as usize & (buckets.len() / BUCKET_WORDS - 1)) * BUCKET_WORDS
 }
 
-fn load(shape: FloorShape, buckets: &[AtomicU64], records: &[AtomicU64], plan: &[Op]) -> Tally {
-    let mut tally = Tally::default();
+/// Calls `touch` with the place of each record, which answers a word of it.
+#[inline]
+fn visit(
+    shape: FloorShape,
+    buckets: &[AtomicU64],
+    plan: &[Op],
+    mut touch: impl FnMut(usize, u64) -> u64,
+) {
     // Buckets hold zeros, which the compiler must not know.
-    let mut last = 0;
-    let mask = black_box(0);
+    let (mut last, mask) = (0, black_box(0));
     for op in plan {
         let number = u64::from(op.number());
         let offset = match shape {
@@ -103,22 +115,8 @@ fn load(shape: FloorShape, buckets: &[AtomicU64], records: &[AtomicU64], plan: &
             FloorShape::BucketAndRecord => buckets[bucket(buckets, op.number())].load(Relaxed),
             FloorShape::Chain => last & mask,
         };
-        last = records[record(number + offset)].load(Relaxed);
-        tally.add(last);
+        last = touch((number + offset) as usize * RECORD_WORDS, number);
     }
-    tally
-}
-
-fn store(shape: FloorShape, buckets: &[AtomicU64], records: &[AtomicU64], plan: &[Op]) -> Tally {
-    for op in plan {
-        let number = u64::from(op.number());
-        let offset = match shape {
-            FloorShape::Record | FloorShape::Chain => 0,
-            FloorShape::BucketAndRecord => buckets[bucket(buckets, op.number())].load(Relaxed),
-        };
-        records[record(number + offset)].store(number, Relaxed);
-    }
-    Tally::default()
 }
 
 impl HashContender for HashFloor {

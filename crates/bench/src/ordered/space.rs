@@ -68,25 +68,16 @@ pub(crate) struct Space {
 
 enum SpaceBytes {
     /// `template` with the number at `at`.
-    Numbered {
-        template: Vec<u8>,
-        at: usize,
-    },
+    Numbered { template: Vec<u8>, at: usize },
     /// `template` with a number's sixteenth in front and the rest in its last byte.
-    Around {
-        template: Vec<u8>,
-    },
-    Windows {
-        pool: Vec<u8>,
-        len: usize,
-    },
+    Around { template: Vec<u8> },
+    /// Windows of a pool.
+    Windows { pool: Vec<u8>, len: usize },
     /// Byte strings one after the other; `ends[n]` is where number n ends.
-    Listed {
-        bytes: Vec<u8>,
-        ends: Vec<usize>,
-    },
+    Listed { bytes: Vec<u8>, ends: Vec<usize> },
 }
 
+/// Room for one generated key.
 pub(crate) struct KeyBuffer(Vec<u8>);
 
 impl Space {
@@ -137,6 +128,7 @@ impl Space {
             loaded[number as usize] = true;
         }
         let in_order: Vec<u32> = (0..range).filter(|&number| loaded[number as usize]).collect();
+        let (sums_below, key_sums_below) = (vec![0], vec![0]);
         let mut space = Space {
             data,
             keys,
@@ -145,8 +137,8 @@ impl Space {
             load_order,
             in_order,
             loaded,
-            sums_below: Vec::new(),
-            key_sums_below: Vec::new(),
+            sums_below,
+            key_sums_below,
         };
         space.sum_up();
         Ok(space)
@@ -155,17 +147,13 @@ impl Space {
     fn sum_up(&mut self) {
         let mut buffer = self.key_buffer();
         let (mut sum, mut key_sum) = (0u64, 0u64);
-        let mut sums = vec![0];
-        let mut key_sums = vec![0];
-        for &number in &self.in_order {
-            let key = consume(self.key(number, &mut buffer));
+        for at in 0..self.entries() {
+            let key = consume(self.key(self.in_order[at], &mut buffer));
             key_sum = key_sum.wrapping_add(key);
-            sum = sum.wrapping_add(key).wrapping_add(consume(self.value(number)));
-            sums.push(sum);
-            key_sums.push(key_sum);
+            sum = sum.wrapping_add(key).wrapping_add(consume(self.value(self.in_order[at])));
+            self.sums_below.push(sum);
+            self.key_sums_below.push(key_sum);
         }
-        self.sums_below = sums;
-        self.key_sums_below = key_sums;
     }
 
     pub(crate) fn entries(&self) -> usize {
