@@ -83,14 +83,8 @@ const TARGETS: Targets = Targets {
         Target::rate(&[SAPWOOD], PURE, 1.3, CONCURRENT).on(BOTH),
         Target::rate(&[SAPWOOD_16], ALL_UNIFORM, 2.4, CONCURRENT).on(BOTH),
         Target::rate(&[SAPWOOD_32], ALL_UNIFORM, 3.0, CONCURRENT).on(BOTH),
-        Target {
-            ours: &[SAPWOOD],
-            workloads: &["memory"],
-            threads: &[1],
-            unit: Some(&BYTES_OF_ENTRY),
-            against: Against::Constant(40.0),
-            bound: Bound::Most(1.0),
-        },
+        Target::most(&[SAPWOOD], &["memory"], &BYTES_OF_ENTRY, 1.0, Against::Constant(40.0))
+            .on(&[1]),
     ],
 };
 

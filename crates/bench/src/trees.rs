@@ -118,14 +118,10 @@ const TARGETS: Targets = Targets {
             "remove-together random",
             0,
         )),
-        Target {
-            ours: OURS,
-            workloads: &["recover random"],
-            threads: &[1],
-            unit: Some(&LOG_BYTES_A_SECOND),
-            against: Against::Constant((1 << 30) as f64),
-            bound: Bound::Least(1.0),
-        },
+        ours(&["recover random"], 1.0, &[])
+            .on(&[1])
+            .of(&LOG_BYTES_A_SECOND)
+            .against(Against::Constant((1 << 30) as f64)),
         // 40 MiB for 1,000,000 entries.
         Target::most(&[BTREE], INSERT_TOGETHER, &BYTES_OF_ENTRY, 1.0, Against::Constant(41.9)),
     ],

@@ -68,6 +68,11 @@ impl Target {
         Target { against, ..self }
     }
 
+    /// Sets amounts of a unit in place of rates.
+    pub(crate) const fn of(self, unit: &'static Unit) -> Target {
+        Target { unit: Some(unit), ..self }
+    }
+
     pub(crate) const fn on(self, threads: &'static [usize]) -> Target {
         Target { threads, ..self }
     }

@@ -38,6 +38,7 @@ const ENTRY_BYTES: u64 = 8 + VALUE_BYTES as u64;
 const WARM_RUNS: [(Draw, u32); 2] = [(Draw::Uniform, 1), (Draw::Zipf, 4)];
 
 const BOTH: &[usize] = &[1, 2];
+const OURS: &[&str] = &[SAPWOOD, "sapwood-batch-64", "sapwood-batch-1024"];
 const UPDATES: &[&str] = &["update uniform"];
 
 const TARGETS: Targets = Targets {
@@ -48,14 +49,10 @@ const TARGETS: Targets = Targets {
         // Engines that the peer projects `faster` and `spill` bring.
         Target::rate(&[SAPWOOD], UPDATES, 1.0, &["faster"]).on(BOTH),
         Target::rate(&[SAPWOOD], UPDATES, 10.0, &["rocksdb"]).on(BOTH),
-        Target {
-            ours: &[SAPWOOD, "sapwood-batch-64", "sapwood-batch-1024"],
-            workloads: &["read uniform", "read-modify-write uniform"],
-            threads: BOTH,
-            unit: Some(&SHARE_OF_DISK),
-            against: Against::Constant(1.0),
-            bound: Bound::Least(0.9),
-        },
+        Target::rate(OURS, &["read uniform", "read-modify-write uniform"], 0.9, &[])
+            .on(BOTH)
+            .of(&SHARE_OF_DISK)
+            .against(Against::Constant(1.0)),
     ],
 };
 

@@ -58,12 +58,13 @@ fn start(engine: &str, space: &Space) -> Result<Process> {
 }
 
 impl Jvm {
-    fn ask(&mut self, command: &str) -> Result<Value> {
-        self.process.as_mut().expect("loaded before it runs").ask(command)
+    fn process(&mut self) -> &mut Process {
+        self.process.as_mut().expect("loaded before it runs")
     }
 
-    fn ask_job(&mut self, verb: &str, job: &OrderedJob) -> Result<Value> {
-        self.ask(&format!("{verb} {} {} {} {}", job.workload.name, job.threads, job.ops, job.seed))
+    fn ask(&mut self, verb: &str, job: &OrderedJob) -> Result<Value> {
+        let OrderedJob { workload, threads, ops, seed, .. } = job;
+        self.process().ask(format_args!("{verb} {} {threads} {ops} {seed}", workload.name))
     }
 }
 
@@ -76,24 +77,23 @@ impl Engine<OrderedJob> for Jvm {
         // Its side knows Oak's scenarios.
         match job.workload.kind {
             Kind::Scan(scan) => scan.is_long(),
-            Kind::Load { .. } | Kind::Queue(_) | Kind::First => false,
-            Kind::GetMany | Kind::UpdateZipf => false,
-            _ => true,
+            kind => [Kind::Get, Kind::GetCopy, Kind::Mixed, Kind::PutIfAbsentOrUpdate, Kind::Put]
+                .contains(&kind),
         }
     }
 
     fn run(&mut self, job: &OrderedJob) -> Result<Outcome> {
         if !self.warm.contains(&(job.workload.name, job.threads)) {
             // The first run is the compiler's: its time is not counted.
-            self.ask_job("run", job)?;
+            self.ask("run", job)?;
             self.warm.push((job.workload.name, job.threads));
         }
-        let answer = self.ask_job("run", job)?;
+        let answer = self.ask("run", job)?;
         Ok(Outcome::of(job.ops * job.threads, elapsed_of(&answer)?, tally(&answer)?))
     }
 
     fn latencies(&mut self, job: &OrderedJob) -> Result<Option<Percentiles>> {
-        let answer = self.ask_job("latencies", job)?;
+        let answer = self.ask("latencies", job)?;
         let of = |field| number(&answer, field).map(|nanoseconds| nanoseconds as u64);
         Ok(Some([of("p50")?, of("p99")?, of("p999")?, of("max")?]))
     }
@@ -105,11 +105,8 @@ impl OrderedContender for Jvm {
         let folder = Folder::new(&std::env::temp_dir(), "listed")?;
         let command = match space.data {
             SpaceData::Generated { key_bytes, value_bytes, shape } => {
-                format!(
-                    "load-generated {key_bytes} {value_bytes} {} {}",
-                    shape.name(),
-                    space.entries()
-                )
+                let (shape, entries) = (shape.name(), space.entries());
+                format!("load-generated {key_bytes} {value_bytes} {shape} {entries}")
             }
             SpaceData::Flights => {
                 let path = folder.path().join("listed");
@@ -129,7 +126,7 @@ impl OrderedContender for Jvm {
     }
 
     fn everything(&mut self) -> Result<Option<Tally>> {
-        let answer = self.ask("everything")?;
+        let answer = self.process().ask("everything")?;
         tally(&answer).map(Some)
     }
 }

@@ -105,7 +105,6 @@ pub(crate) enum TimeForm {
 }
 
 impl TimeForm {
-    /// The name that Druid has for it.
     pub(crate) fn read(self, value: &Value) -> Option<i64> {
         match self {
             TimeForm::Millis => value.as_i64(),
