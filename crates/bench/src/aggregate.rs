@@ -91,7 +91,6 @@ const LISTED: &[&str] = &["list of 10 %"];
 const SPREAD: &[&str] = &["disaggregate over everything"];
 const SPREAD_LIST: &[&str] = &["disaggregate over list of 10 %"];
 
-/// Two threads against one.
 const fn scales(ours: &'static [&'static str], workloads: &'static [&'static str]) -> Target {
     Target::rate(ours, workloads, 1.7, &[]).on(&[2]).against(Against::Sample("", "", 1))
 }

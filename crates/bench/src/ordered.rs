@@ -421,7 +421,6 @@ impl<'a> OrderedCourse<'a> {
     }
 }
 
-/// Operations that take `least`, where so many took `took`.
 fn lengthened(ops: usize, took: Duration, least: Duration) -> usize {
     let times = least.as_secs_f64() / took.max(Duration::from_micros(1)).as_secs_f64();
     (ops as f64 * times.clamp(1.0, LONGER_MOST)) as usize

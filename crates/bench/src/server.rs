@@ -41,7 +41,6 @@ pub(crate) const BENCH: Bench = Bench {
 
 const OURS: &[&str] = &[SAPWOOD];
 
-/// Requests of `redis-benchmark` against Redis's rate.
 const fn requests(workloads: &'static [&'static str], least: f64) -> Target {
     Target::rate(OURS, workloads, least, &[REDIS])
 }

@@ -33,7 +33,6 @@ pub(crate) const SPREAD: [(&str, Pick); 6] = [
 pub(crate) const PICKS: [Pick; 3] =
     [Pick::Everything, Pick::Range(Fraction::Tenth), Pick::List(Fraction::Tenth)];
 
-/// A total for the selected objects, and the way back.
 pub(crate) struct SpreadTotal {
     there: Disaggregator,
     back: Disaggregator,
@@ -121,7 +120,6 @@ pub(crate) fn floor(name: &str, memory: &mut RecordMemory, job: &AggregateJob) -
 /// Words are loaded and stored relaxed, as plain ones are; but threads may share them.
 type SharedRecord = [AtomicU64; 3];
 
-/// Adds to each selected record its part, so many times over.
 fn add_parts(
     name: &str,
     memory: &mut RecordMemory,

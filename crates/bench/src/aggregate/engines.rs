@@ -120,11 +120,9 @@ pub(crate) fn execution_by(way: Way, threads: usize) -> Execution<'static> {
     }
 }
 
-/// A way to sum and to disaggregate, as an engine.
 pub(crate) struct AggregateWay {
     pub(crate) way: Way,
     pub(crate) store: LoadedTable,
-    /// The workload and the threads of a run that took too long: it is not repeated.
     pub(crate) tired_of: Option<(String, usize)>,
 }
 

@@ -128,7 +128,6 @@ pub(super) fn parts<T>(all: &[T], threads: usize) -> Vec<&[T]> {
     all.chunks(all.len().div_ceil(threads).max(1)).collect()
 }
 
-/// Each thread folds a part of its own, as often as the job says.
 fn run<T: Sync>(
     job: &AggregateJob,
     all: &[T],

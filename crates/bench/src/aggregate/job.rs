@@ -37,7 +37,6 @@ impl Fraction {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pick {
-    /// Every one, without a word about keys.
     Everything,
     Range(Fraction),
     List(Fraction),
@@ -150,7 +149,6 @@ impl Picked {
 #[derive(Clone)]
 pub(crate) struct AggregateJob {
     pub(crate) picked: Arc<Picked>,
-    /// None for a sum.
     pub(crate) total: Option<Arc<SpreadTotal>>,
     pub(crate) threads: usize,
     pub(crate) times: usize,

@@ -107,11 +107,9 @@ pub(crate) fn measure(sizes: &Sizes) -> Result<Report> {
 enum Change {
     Put,
     Add,
-    /// An update of 8 bytes amid a value of 1,000.
     Update,
 }
 
-/// Bytes of the log for a change, and for a byte that its user changed.
 pub(crate) fn log_bytes(sizes: &Sizes, data: Data) -> Result<Report> {
     let changes = sizes.keys(data).clamp(1, CHANGES);
     let mut report = Report::new("durability", changes as usize, data.title(), &[]);

@@ -25,7 +25,6 @@ pub enum Data {
 }
 
 impl Data {
-    /// The name in tables.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Data::Small => "8 B",

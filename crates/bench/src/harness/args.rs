@@ -224,7 +224,6 @@ pub(crate) const fn names<T, const N: usize>(table: &[(&'static str, T); N]) -> 
     names
 }
 
-/// A value of a flag.
 pub(crate) trait Named: ValueEnum {
     fn name(&self) -> String {
         let value = self.to_possible_value().expect("no value is hidden");

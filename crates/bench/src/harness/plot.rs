@@ -42,7 +42,6 @@ const OURS: &str = "#1f883d";
 const PEERS: &str = "#8c959f";
 const FLOORS: &str = "#d4d9de";
 
-/// A figure as benches write it with `--json`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 struct PlottedFigure {
     bench: String,
@@ -78,7 +77,6 @@ impl PlottedFigure {
     }
 }
 
-/// The figures of JSON lines, without latencies.
 fn figures(lines: &str) -> Result<Vec<PlottedFigure>> {
     let mut figures = Vec::new();
     for (at, line) in lines.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -92,7 +90,6 @@ fn figures(lines: &str) -> Result<Vec<PlottedFigure>> {
     Ok(figures)
 }
 
-/// Figures that stand together, in the order in which they came.
 fn together<'a>(
     figures: impl IntoIterator<Item = &'a PlottedFigure>,
     key: impl Fn(&'a PlottedFigure) -> (&'a str, usize, &'a str),
@@ -159,7 +156,6 @@ fn head(figures: &[PlottedFigure], command: Option<&str>) -> Vec<String> {
 struct Page(String);
 
 impl Page {
-    /// The figures of one workload on so many threads.
     fn panel(&mut self, figures: &[&PlottedFigure], left: i32, top: i32) {
         let of = figures[0];
         let threads = if of.threads == 1 { "thread" } else { "threads" };

@@ -15,7 +15,6 @@ use crate::harness::*;
 /// A folder of `bench-vs`.
 pub(crate) struct Foreign {
     pub(crate) folder: PathBuf,
-    /// Programs to install.
     pub(crate) needs: &'static str,
     /// The flag that asks for it, and can be left out.
     pub(crate) flag: &'static str,
@@ -58,7 +57,6 @@ impl Foreign {
         Ok(())
     }
 
-    /// Builds a program in Java.
     pub(crate) fn build(&self, maven: &str) -> Result {
         let what = format!("Maven cannot build {}", self.folder.display());
         self.run(maven, &["--quiet", "--batch-mode", "package"], &what)
@@ -97,7 +95,6 @@ impl Foreign {
         })
     }
 
-    /// Makes an environment with the packages of the requirements, unless it is there.
     fn prepare(&self, python: &str) -> Result {
         let environment = self.folder.join(ENVIRONMENT);
         let wanted = std::fs::read(self.folder.join(REQUIREMENTS))?;
@@ -146,7 +143,6 @@ impl Process {
         Ok(Process { name, child, commands, answers })
     }
 
-    /// Sends a command, and waits for the answer.
     pub(crate) fn ask(&mut self, command: impl std::fmt::Display) -> Result<Value> {
         let name = self.name;
         let explain = |what: &dyn std::fmt::Display| -> Error {

@@ -38,7 +38,6 @@ pub(crate) struct Report {
     /// The size of the run, by which targets are judged: mostly its entries.
     pub(crate) size: usize,
     pub(crate) title: String,
-    /// The engines of which ratios are printed.
     ours: &'static [&'static str],
     pub(crate) samples: Vec<Sample>,
     /// Engines and parts that were left out, in a sentence each.
@@ -210,7 +209,6 @@ impl Report {
         Ok(())
     }
 
-    /// Figures, and how many times as fast each engine of `ours` was.
     fn figures(&self, samples: &[&Sample], ours: &[&str]) -> Table {
         let titles: Vec<String> = ours.iter().map(|ours| format!("{ours} is")).collect();
         let mut header = vec!["workload", "threads", "engine", "median", "min", "max"];
@@ -285,7 +283,6 @@ fn latencies_table(samples: &[&Sample]) -> Table {
 pub(crate) struct Sheet<'a> {
     pub(crate) out: &'a mut dyn Write,
     pub(crate) json: bool,
-    /// The file of a plot, and the lines that it draws.
     pub(crate) plot: Option<(&'a Path, Vec<u8>)>,
 }
 

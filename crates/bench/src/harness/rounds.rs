@@ -283,7 +283,6 @@ pub(crate) struct Repeated<T> {
     /// The repetitions, or how often they count.
     pub(crate) times: usize,
     pub(crate) elapsed: Duration,
-    /// The last answer.
     pub(crate) answer: T,
 }
 
@@ -349,7 +348,6 @@ mod tests {
         }
     }
 
-    /// An engine that answers so.
     struct Answering(&'static str, Result<Tally, &'static str>, usize);
 
     impl Engine<Read> for Answering {

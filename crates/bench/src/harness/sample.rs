@@ -50,7 +50,6 @@ units! {
 }
 
 impl Unit {
-    /// True for operations a second, of any kind.
     pub(crate) fn is_rate(&self) -> bool {
         [&OPERATIONS, &SCANS, &OBJECTS, &ROWS, &QUESTIONS].contains(&self)
     }
@@ -121,7 +120,6 @@ impl Sample {
     }
 }
 
-/// True if an engine's name says that it is one of Sapwood's.
 pub(crate) fn is_ours(engine: &str) -> bool {
     engine.starts_with("sapwood")
 }
@@ -141,7 +139,6 @@ fn most(figures: &[f64]) -> f64 {
     figures.iter().copied().fold(0.0, f64::max)
 }
 
-/// A ratio of two samples: of the medians, and the least and greatest of single rounds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ratio {
     pub(crate) median: f64,

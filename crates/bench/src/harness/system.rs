@@ -134,7 +134,6 @@ impl Folder {
     }
 }
 
-/// The files of a folder and of those within it.
 fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -17,7 +17,6 @@ pub(crate) struct Targets {
     pub(crate) rows: &'static [Target],
 }
 
-/// One promise, of each engine in each workload.
 pub(crate) struct Target {
     pub(crate) ours: &'static [&'static str],
     /// A star stands for any part of a name.
@@ -40,7 +39,6 @@ pub(crate) enum Against {
     /// An engine in the same workload, or the figure that was measured before it was left out.
     Before(&'static str, f64),
     Constant(f64),
-    /// The time of an operation, in nanoseconds.
     Time(f64),
     /// Nothing: a field of the sample is divided by another one.
     Fields(&'static str, &'static str),
@@ -68,7 +66,6 @@ impl Target {
         Target { against, ..self }
     }
 
-    /// Sets amounts of a unit in place of rates.
     pub(crate) const fn of(self, unit: &'static Unit) -> Target {
         Target { unit: Some(unit), ..self }
     }
@@ -131,7 +128,6 @@ impl Targets {
 }
 
 impl Target {
-    /// The samples that it speaks of.
     fn named<'r>(&'r self, report: &'r Report) -> impl Iterator<Item = &'r Sample> {
         let pairs = self
             .workloads

@@ -76,7 +76,6 @@ pub(crate) enum Draw {
 }
 
 impl Draw {
-    /// `count` numbers below `keys`.
     pub(crate) fn numbers(self, keys: u32, count: usize, seed: u64) -> Vec<u32> {
         match self {
             Draw::Uniform => {
@@ -153,7 +152,6 @@ impl HashJob {
         self.plans.iter().map(Vec::len).sum()
     }
 
-    /// Compares what probes hold with what the job must have left there.
     pub(crate) fn check(&self, low: u32, before: &[Option<u64>], after: &[Option<u64>]) -> Result {
         for ((&(number, writes), before), after) in self.probes.iter().zip(before).zip(after) {
             let expected = match self.mix {
@@ -203,7 +201,6 @@ impl Job for HashJob {
         self.plans.len()
     }
 
-    /// The sum of its reads.
     fn expected(&self) -> Option<Tally> {
         let mut tally = Tally::default();
         for op in self.plans.iter().flatten().filter(|op| !op.writes()) {

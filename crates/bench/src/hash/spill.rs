@@ -120,7 +120,6 @@ impl Job for SpillJob {
 }
 
 trait SpillEntrant: Engine<SpillJob> {
-    /// The store, if it is one.
     fn form(&mut self) -> Option<&mut SpillForm> {
         None
     }

@@ -63,7 +63,6 @@ pub trait HashStore: Send + Sync + Sized {
     }
 }
 
-/// A thread's calls on a store, from the first to the last.
 struct Visit<'s, S: HashStore>(&'s S);
 
 impl<S: HashStore> Visit<'_, S> {
@@ -144,7 +143,6 @@ fn singles<S: HashStore + 'static>() -> Box<dyn HashContender> {
 /// Operations of which one call is timed, where calls are timed singly.
 const SAMPLED: usize = 64;
 
-/// A store that forms of it share.
 pub(crate) struct Shared<S> {
     store: Option<S>,
     keys: u32,

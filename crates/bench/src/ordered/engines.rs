@@ -214,7 +214,6 @@ impl Value for Cell {
     }
 }
 
-/// crossbeam-skiplist with boxed keys.
 struct SkipList(SkipMap<Box<[u8]>, Cell>);
 
 type SkipEntry<'a> = crossbeam_skiplist::map::Entry<'a, Box<[u8]>, Cell>;

@@ -50,7 +50,6 @@ pub(crate) enum End {
 pub(crate) struct Scan {
     pub(crate) form: ScanForm,
     pub(crate) descending: bool,
-    /// Entries that it visits, where as many are loaded.
     pub(crate) entries: usize,
 }
 
@@ -125,7 +124,6 @@ pub(crate) struct OrderedJob {
 }
 
 impl OrderedJob {
-    /// A run with keys of its own in each round.
     pub(crate) fn new(
         workload: OrderedWorkload,
         threads: usize,
@@ -211,7 +209,6 @@ impl OrderedJob {
     }
 }
 
-/// The keys that one of several threads loads.
 fn every<'n>(numbers: impl Iterator<Item = &'n u32>, thread: usize, threads: usize) -> Vec<KeyOp> {
     numbers.skip(thread).step_by(threads).map(|&number| KeyOp(number | WRITES)).collect()
 }

@@ -29,7 +29,6 @@ pub(crate) fn contenders(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Box<dyn Or
     Ok(names.into_iter().map(engine).collect())
 }
 
-/// One map in a JVM of its own.
 struct Jvm {
     name: &'static str,
     process: Option<Process>,

@@ -10,7 +10,6 @@ use super::job::{End, KeyOp, Kind, OrderedJob, QUEUED, Scan, ScanForm};
 use super::space::{KeyBuffer, Space};
 use crate::harness::*;
 
-/// A value as a map holds it.
 pub(crate) trait Value {
     fn sum(&self) -> u64;
 
@@ -58,7 +57,6 @@ pub(crate) trait OrderedMap: Send + Sync + Sized {
         self.read(key, Self::Value::sum)
     }
 
-    /// The sum of a copy of the value.
     #[inline]
     fn get_copy(&self, key: &[u8]) -> Option<u64> {
         self.read(key, Self::Value::copy).map(|value| consume(&value))
@@ -74,7 +72,6 @@ pub(crate) trait OrderedMap: Send + Sync + Sized {
     /// Visits as many entries as a scan has, at most, from `from` on, itself included.
     fn scan(&self, from: &[u8], scan: Scan) -> Tally;
 
-    /// The first entry, or none.
     fn first(&self) -> Tally {
         self.scan(&[0], Scan { entries: 1, ..EVERYTHING })
     }
@@ -84,7 +81,6 @@ pub(crate) trait OrderedMap: Send + Sync + Sized {
         unreachable!("it says that it cannot")
     }
 
-    /// The account of an engine that maps its memory itself.
     fn accounted(&self) -> Option<Accounted> {
         None
     }
@@ -100,7 +96,6 @@ pub(crate) struct OrderedLoad {
     pub(crate) accounted: Option<Accounted>,
 }
 
-/// Bytes by an engine's own account.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Accounted {
     /// Keys, values and everything that they need.
@@ -112,10 +107,8 @@ pub(crate) struct Accounted {
     pub(crate) pages: &'static str,
 }
 
-/// The effect on an engine of scans of everything, before scans are timed.
 pub(crate) struct Settled {
     pub(crate) scans: usize,
-    /// Bytes that they moved inside of the engine.
     pub(crate) moved_bytes: u64,
     pub(crate) used_bytes: u64,
 }
@@ -257,7 +250,6 @@ const IDLE_SCANS: usize = 16;
 /// ... and scans after which it is taken as it is.
 const SETTLING_SCANS_MAX: usize = 100;
 
-/// The map that a job works on.
 enum Map<'a, E> {
     Loaded(&'a E),
     /// A map of the job's own, empty at first.
@@ -389,7 +381,6 @@ fn work<E: OrderedMap>(
     }
 }
 
-/// Does each operation of a plan on its key, and sums what was read.
 #[inline]
 fn each(
     space: &Space,

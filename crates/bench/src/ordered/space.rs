@@ -77,7 +77,6 @@ enum SpaceBytes {
     Listed { bytes: Vec<u8>, ends: Vec<usize> },
 }
 
-/// Room for one generated key.
 pub(crate) struct KeyBuffer(Vec<u8>);
 
 impl Space {
@@ -200,7 +199,6 @@ impl Space {
         self.entries() * (self.payload_bytes() as usize + ENTRY_OVERHEAD)
     }
 
-    /// Mean bytes of a loaded key and its value.
     pub(crate) fn payload_bytes(&self) -> f64 {
         let mut buffer = self.key_buffer();
         let bytes: usize = self

@@ -11,10 +11,8 @@ pub(crate) const DRUID: &str = "druid-onheap";
 
 const FLAG: &str = "--druid";
 
-/// The index, and what the compiler has seen of it.
 pub(crate) struct Druid {
     process: Process,
-    /// The source and the number of its rows that the program has.
     loaded: Option<(RowSource, usize)>,
     warm: Vec<(Phase, RowSet)>,
 }

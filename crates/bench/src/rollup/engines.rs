@@ -50,7 +50,6 @@ impl FactPlace {
 
 pub(crate) const HASH_MAP: &str = "hash-map";
 
-/// A set that engines get ready for.
 pub(crate) struct SetLoad {
     pub(crate) set: RowSet,
     pub(crate) stream: Rc<Stream>,
@@ -115,7 +114,6 @@ pub(crate) trait RollupEngine {
     /// [`Phase::Ingest`].
     fn fold(&mut self, load: &SetLoad, phase: Phase, threads: usize) -> Result<Folded>;
 
-    /// Repeats a query until `least` has passed.
     fn ask(&mut self, job: &RollupJob, least: Duration) -> Result<Queried>;
 }
 
@@ -178,16 +176,13 @@ pub(crate) trait Facts: Sync {
 
     fn bytes(&self) -> u64;
 
-    /// Gives back what is free, if it can.
     fn trim(&self) -> Option<u64> {
         None
     }
 
-    /// Answers the question of a phase.
     fn ask(&self, load: &SetLoad, phase: Phase, threads: usize) -> Result<Total>;
 }
 
-/// An engine of this process.
 pub(crate) struct LocalEngine {
     name: &'static str,
     live: Option<Box<dyn Facts>>,

@@ -54,7 +54,6 @@ impl<const N: usize> FactMap<N> {
         }
     }
 
-    /// Groups of the facts that are wanted.
     fn groups<'f, K: Hash + Eq>(
         facts: &'f HashMap<FactKey<N>, Metrics>,
         is_wanted: impl Fn(&[String; N]) -> bool,

@@ -79,7 +79,6 @@ impl RowSet {
         }
     }
 
-    /// The beginning of the bucket of a time.
     pub(crate) fn bucket(self, time: i64) -> i64 {
         time.div_euclid(self.granule.millis()) * self.granule.millis()
     }
@@ -90,7 +89,6 @@ pub(crate) struct RowShape {
     pub(crate) x: &'static str,
     pub(crate) y: &'static str,
     pub(crate) time: TimeForm,
-    /// The granularity of segments.
     pub(crate) segments: &'static str,
     pub(crate) one: usize,
     pub(crate) two: [usize; 2],
@@ -179,7 +177,6 @@ pub(crate) fn synthetic(rows: usize, batch: usize) -> Result<Stream> {
     Stream::new(&SYNTHETIC, rows.collect(), batch)
 }
 
-/// The flights in the order of the file, or the first `most` of them.
 pub(crate) fn flights(most: usize, batch: usize) -> Result<Stream> {
     let [one, two, three] = [FLIGHTS.dimensions[0], FLIGHTS.dimensions[1], FLIGHTS.dimensions[2]];
     let columns = ["time_hour", FLIGHTS.x, FLIGHTS.y, one, two, three];

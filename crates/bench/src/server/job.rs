@@ -19,7 +19,6 @@ pub(crate) enum Verb {
     Get,
 }
 
-/// The way of objects into a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sum {
     /// A client fetches so many with a request each before it waits.

@@ -28,7 +28,6 @@ pub(crate) struct RequestLoad {
 pub(crate) struct Done {
     pub(crate) requests: usize,
     pub(crate) elapsed: Duration,
-    /// Latencies of a batch of requests, from when it was due.
     pub(crate) latencies: Percentiles,
 }
 
@@ -44,7 +43,6 @@ struct Connection {
     sent: usize,
     expected: Vec<u8>,
     received: usize,
-    /// When the batch on its way was due.
     due: Instant,
     is_waiting: bool,
 }

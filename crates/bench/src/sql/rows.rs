@@ -56,7 +56,6 @@ impl CsvRows {
     }
 }
 
-/// Unpacks the flights, or so many of them.
 fn unpack(most: usize, out: &mut impl Write, drawn: &mut Drawn) -> Result<Vec<String>> {
     let (mut reader, [hour, carrier, flight]) = flights(KEY)?;
     let mut out = csv::Writer::from_writer(out);

@@ -205,7 +205,6 @@ mod tests {
 
     const ENTRY: TreeEntry = ([0, 0, 0, 0, 0, 0, 1, 0], *b"8 bytes!");
 
-    /// A driver that is a line of a shell.
     fn fake(script: &str) -> Result<Driver> {
         let mut command = Command::new("sh");
         command.args(["-c", script]);

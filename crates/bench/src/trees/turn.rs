@@ -188,7 +188,6 @@ impl Turn<'_> {
         check(phase, tally, values(entries))
     }
 
-    /// Runs durable commits, by so many writers together.
     fn sync(&mut self, writers: usize) -> Result {
         let entries = Arc::clone(&self.job.entries);
         let (_folder, store) = self.open(CommitLevel::Sync)?;
@@ -203,7 +202,6 @@ impl Turn<'_> {
         check_contents(&*store, inserted)
     }
 
-    /// Opens what the end of a process leaves.
     fn recover(&mut self) -> Result {
         let Some(recover) = self.engine.recover else { return Ok(()) };
         let folder = Folder::new(&self.job.dir, self.engine.name)?;

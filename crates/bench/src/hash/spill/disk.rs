@@ -42,7 +42,6 @@ pub(crate) struct DiskFile {
 }
 
 impl DiskFile {
-    /// Writes a file of about `bytes` bytes into `dir`.
     pub(crate) fn new(dir: &Path, bytes: u64) -> Result<DiskFile> {
         let path = dir.join("random-reads");
         let explain = |error: std::io::Error| {

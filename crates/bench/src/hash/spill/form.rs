@@ -31,7 +31,6 @@ pub(crate) struct SpillForm {
     name: String,
     engine: SpillEngine,
     place: SpillPlace,
-    /// Some but while it is being replaced.
     store: Option<Arc<dyn SpillStore>>,
     call: usize,
     pace: usize,
@@ -206,7 +205,6 @@ impl Engine<SpillJob> for SpillForm {
         &self.name
     }
 
-    /// Runs as much of a job as the pace allows, and checks it.
     fn run(&mut self, job: &SpillJob) -> Result<Outcome> {
         let job = job.0.first(self.pace);
         let before = self.probed(&job)?;

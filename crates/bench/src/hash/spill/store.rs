@@ -92,7 +92,6 @@ pub trait SpillStore: Send + Sync {
     }
 }
 
-/// A thread's calls on a store, from the first to the last.
 pub(crate) struct SpillVisit<'s>(&'s dyn SpillStore);
 
 impl SpillVisit<'_> {
