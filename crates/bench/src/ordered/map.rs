@@ -174,7 +174,7 @@ impl<E: OrderedMap> Engine<OrderedJob> for LoadedMap<E> {
             // What the last run gave back its host may have taken meanwhile.
             touch(space.bytes_needed());
         }
-        let map = Map::of(job, &self.engine);
+        let map = Ground::of(job, &self.engine);
         let (elapsed, tallies) = run_threads(&plans, |plan| {
             map.work(space, job.workload.kind, plan, &mut buffers(space, job.workload.kind))
         });
@@ -186,7 +186,7 @@ impl<E: OrderedMap> Engine<OrderedJob> for LoadedMap<E> {
 
     fn latencies(&mut self, job: &OrderedJob) -> Result<Option<Percentiles>> {
         let (space, plans) = (self.space(), plans(self.space(), job));
-        let map = Map::of(job, &self.engine);
+        let map = Ground::of(job, &self.engine);
         let kind = job.workload.kind;
         let call = kind.operations_of_a_call();
         let work = |buffers: &mut Vec<KeyBuffer>, call: &[KeyOp]| {
@@ -250,80 +250,65 @@ const IDLE_SCANS: usize = 16;
 /// ... and scans after which it is taken as it is.
 const SETTLING_SCANS_MAX: usize = 100;
 
-enum Map<'a, E> {
-    Loaded(&'a E),
-    /// A map of the job's own, empty at first.
-    Empty(E),
-    Queue(Queue<E>),
+/// The map that a job works on.
+struct Ground<'a, E> {
+    loaded: &'a E,
+    /// A map of the job's own, for a load or a queue.
+    own: Option<E>,
+    /// The next key of a queue. Keys ascend.
+    next: AtomicU64,
 }
 
-impl<E: OrderedMap> Map<'_, E> {
-    fn of<'a>(job: &OrderedJob, loaded: &'a E) -> Map<'a, E> {
-        match job.workload.kind {
-            Kind::Queue(end) => Map::Queue(Queue::popped_at(end)),
-            Kind::Load { .. } => Map::Empty(E::new()),
-            _ => Map::Loaded(loaded),
+const QUEUED_ENTRIES: u64 = 10_000;
+
+impl<E: OrderedMap> Ground<'_, E> {
+    fn of<'a>(job: &OrderedJob, loaded: &'a E) -> Ground<'a, E> {
+        let is_queue = matches!(job.workload.kind, Kind::Queue(_));
+        let own = (is_queue || job.workload.kind.loads()).then(E::new);
+        let ground = Ground { loaded, own, next: AtomicU64::new(0) };
+        if is_queue {
+            (0..QUEUED_ENTRIES).for_each(|_| ground.put_next());
         }
+        ground
+    }
+
+    #[inline]
+    fn map(&self) -> &E {
+        self.own.as_ref().unwrap_or(self.loaded)
+    }
+
+    #[inline]
+    fn put_next(&self) {
+        let mut key = [0; 16];
+        // Relaxed: each number is taken once, and that is all it says.
+        key[8..].copy_from_slice(&self.next.fetch_add(1, Relaxed).to_be_bytes());
+        self.map().put(&key, &QUEUED);
     }
 
     #[inline]
     fn work(&self, space: &Space, kind: Kind, plan: &[KeyOp], buffers: &mut [KeyBuffer]) -> Tally {
-        match self {
-            Map::Loaded(engine) => work(*engine, space, kind, plan, buffers),
-            Map::Empty(engine) => work(engine, space, kind, plan, buffers),
-            Map::Queue(queue) => queue.work(plan),
+        let Kind::Queue(end) = kind else {
+            return work(self.map(), space, kind, plan, buffers);
+        };
+        let mut tally = Tally::default();
+        for _ in plan {
+            self.put_next();
+            tally.add(self.map().pop(end).expect("as many were put as popped, and more"));
         }
+        tally
     }
 
     /// Compares what the plans have left behind with what they must have, and puts the loaded map
     /// back.
     fn check(&self, space: &Space, kind: Kind, plans: &[Vec<KeyOp>]) -> Result {
-        match self {
-            Map::Loaded(engine) => restore(*engine, space, kind, plans),
-            Map::Empty(engine) => {
-                let (found, expected) = (engine.scan(&[0], EVERYTHING), space.everything());
-                if found != expected {
-                    bail!("it holds {found} after a load, not {expected}");
-                }
-                Ok(())
-            }
-            Map::Queue(_) => Ok(()),
+        if !kind.loads() {
+            return restore(self.map(), space, kind, plans);
         }
-    }
-}
-
-const QUEUED_ENTRIES: u64 = 10_000;
-
-/// A map of its own that threads put into and pop from. Keys ascend.
-struct Queue<E> {
-    engine: E,
-    end: End,
-    next: AtomicU64,
-}
-
-impl<E: OrderedMap> Queue<E> {
-    fn popped_at(end: End) -> Queue<E> {
-        let queue = Queue { engine: E::new(), end, next: AtomicU64::new(0) };
-        (0..QUEUED_ENTRIES).for_each(|_| queue.put());
-        queue
-    }
-
-    #[inline]
-    fn put(&self) {
-        let mut key = [0; 16];
-        // Relaxed: each number is taken once, and that is all it says.
-        key[8..].copy_from_slice(&self.next.fetch_add(1, Relaxed).to_be_bytes());
-        self.engine.put(&key, &QUEUED);
-    }
-
-    #[inline]
-    fn work(&self, plan: &[KeyOp]) -> Tally {
-        let mut tally = Tally::default();
-        for _ in plan {
-            self.put();
-            tally.add(self.engine.pop(self.end).expect("as many were put as popped, and more"));
+        let (found, expected) = (self.map().scan(&[0], EVERYTHING), space.everything());
+        if found != expected {
+            bail!("it holds {found} after a load, not {expected}");
         }
-        tally
+        Ok(())
     }
 }
 
