@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sapwood_bench::Result;
 use sapwood_bench::durability::{DurableEngine, DurableStore, Level, run_with};
 
-use crate::Command;
-
 /// A map that counts its syncs, and loses what is put to it where it is told to.
 #[derive(Default)]
 struct Map {
@@ -47,7 +45,7 @@ impl DurableStore for Map {
     }
 }
 
-fn with_maps(flags: &[&str]) -> String {
+fn with_maps(flags: &str) -> String {
     let engines = [
         DurableEngine {
             name: "map",
@@ -61,18 +59,14 @@ fn with_maps(flags: &[&str]) -> String {
             open: |_| Ok(Some(Box::new(Map { loses: true, ..Map::default() }))),
         },
     ];
-    let all = ["--smoke", "--part", "levels", "--data", "small", "--writers", "2"];
-    let chosen = ["--engines", "map,sieve", "--runs", "1"];
-    let args = Command::args(&[&all[..], &chosen, flags].concat()).expect("flags");
-    let mut printed = Vec::new();
-    run_with(&args, &engines, &mut printed).expect("it runs");
-    String::from_utf8(printed).expect("it prints words")
+    let all = "--smoke --part levels --data small --writers 2 --engines map,sieve --runs 1";
+    crate::run_with(&format!("{all} {flags}"), |args, out| run_with(args, &engines, out))
 }
 
 #[test]
 fn an_engine_without_a_thread_is_synced_beside_its_writers() {
     let before = SYNCS.load(Ordering::SeqCst);
-    let printed = with_maps(&["--levels", "async,sync", "--seconds", "0.25"]);
+    let printed = with_maps("--levels async,sync --seconds 0.25");
     // A run is longer than the time between two syncs: there is one, however late the thread wakes.
     assert!(SYNCS.load(Ordering::SeqCst) > before, "{printed}");
     assert!(printed.contains("left out: map has no level sync"), "{printed}");
@@ -80,7 +74,7 @@ fn an_engine_without_a_thread_is_synced_beside_its_writers() {
 
 #[test]
 fn a_peer_that_loses_values_has_no_figures() {
-    let printed = with_maps(&["--levels", "async"]);
+    let printed = with_maps("--levels async");
     assert!(printed.contains("put 8 B, async"), "{printed}");
     let lost = "sieve, put 8 B, async on 2 threads: a key has lost its value";
     assert!(printed.contains(lost), "{printed}");

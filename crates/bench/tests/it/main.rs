@@ -45,6 +45,17 @@ fn run(words: &str) -> Result<String> {
     Ok(String::from_utf8(printed)?)
 }
 
+/// Runs a bench with engines of the test; what it printed.
+fn run_with<A: clap::Args>(
+    flags: &str,
+    run: impl FnOnce(&A, &mut dyn std::io::Write) -> Result,
+) -> String {
+    let flags: Vec<&str> = flags.split_whitespace().collect();
+    let mut printed = Vec::new();
+    run(&Command::args(&flags).expect("flags"), &mut printed).expect("it runs");
+    String::from_utf8(printed).expect("it prints words")
+}
+
 /// Runs a bench in a folder of its own, where it must leave nothing behind.
 fn run_in_folder(words: &str) -> Result<String> {
     let folder = tempfile::tempdir()?;

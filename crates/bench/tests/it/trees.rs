@@ -8,7 +8,7 @@ use sapwood_bench::trees::{
     Limit, TreeEngine, TreeEntry, TreeKey, TreePhase, TreeStore, TreeValue, run_with,
 };
 
-use crate::{Command, Lines, check_texts};
+use crate::{Lines, check_texts};
 
 /// A map that stands for a store of another process: with a clock and a limit of its own.
 #[derive(Default)]
@@ -45,25 +45,21 @@ impl TreeStore for Elsewhere {
     }
 }
 
-fn elsewhere(flags: &[&str]) -> String {
+fn elsewhere(flags: &str) -> String {
     let dir = tempfile::tempdir().expect("a folder");
-    let path = dir.path().to_str().expect("a folder in words");
-    let all = ["--keys", "500", "--runs", "2", "--order", "random", "--dir", path];
-    let args = Command::args(&[&all, flags].concat()).expect("the flags are right");
     let engine = TreeEngine {
         name: "pmdk-crit-bit",
         open: |_| Ok(Box::new(Elsewhere::default())),
         recover: None,
     };
     let engines = [sapwood_bench::trees::engines(), vec![engine]].concat();
-    let mut printed = Vec::new();
-    run_with(&args, &engines, &mut printed).expect("it runs");
-    String::from_utf8(printed).expect("it prints words")
+    let all = format!("--keys 500 --runs 2 --order random --dir {}", dir.path().display());
+    crate::run_with(&format!("{all} {flags}"), |args, out| run_with(args, &engines, out))
 }
 
 #[test]
 fn a_store_of_another_process_counts_by_its_own_clock_and_within_its_limit() {
-    let printed = elsewhere(&["--json", "--workloads", "insert-each,get,remove-together"]);
+    let printed = elsewhere("--json --workloads insert-each,get,remove-together");
     let lines = Lines::of(&printed);
     for (workload, operations) in
         [("insert-each random", 500.0), ("get random", 500.0), ("remove-together random", 10.0)]
@@ -73,13 +69,13 @@ fn a_store_of_another_process_counts_by_its_own_clock_and_within_its_limit() {
     }
     let left_out = "left out: pmdk-crit-bit, remove-together: all but 10 of 500 operations: each \
                     takes long";
-    assert_eq!(elsewhere(&[]).matches(left_out).count(), 1);
-    assert!(!elsewhere(&["--workloads", "get"]).contains(left_out));
+    assert_eq!(elsewhere("").matches(left_out).count(), 1);
+    assert!(!elsewhere("--workloads get").contains(left_out));
 }
 
 #[test]
 fn targets_against_pmdk_are_of_the_run_where_it_took_part() {
-    let printed = elsewhere(&["--workloads", "insert-each,insert-together"]);
+    let printed = elsewhere("--workloads insert-each,insert-together");
     for (engine, peer) in [
         ("sapwood-crit-bit", "pmdk-crit-bit in this run"),
         ("sapwood-btree", "pmdk-btree as measured before"),
