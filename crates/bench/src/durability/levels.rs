@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -41,23 +41,35 @@ impl Job for PutJob {
     }
 }
 
-struct DiskFloor(PathBuf);
+/// An engine at a level, or the disk by itself.
+struct Putting {
+    name: &'static str,
+    level: Option<Level>,
+    run: Box<dyn FnMut(&PutJob) -> Result<Vec<Figure>>>,
+}
 
-impl Engine<PutJob> for DiskFloor {
+impl Engine<PutJob> for Putting {
     fn name(&self) -> &str {
-        FLOOR
+        self.name
+    }
+
+    fn workload(&self, job: &PutJob) -> String {
+        let level = self.level.map(|level| format!(", {}", level.name()));
+        job.workload() + &level.unwrap_or_default()
     }
 
     fn run(&mut self, job: &PutJob) -> Result<Outcome> {
-        let folder = Folder::new(&self.0, FLOOR)?;
-        let bytes = Figure::new(bytes_a_second(folder.path(), job.time)?);
-        let goes_on = |count, elapsed| count == 0 || elapsed < job.time;
-        let (syncs, elapsed) = sync_pages(folder.path(), PAGES, goes_on)?;
-        let syncs = Figure::rate(syncs, elapsed);
-        let bytes = bytes.of("sequential").unit(&BYTES_A_SECOND);
-        let figures = vec![bytes.on(1), syncs.of("sync").on(1)];
-        Ok(Outcome::from(figures))
+        (self.run)(job).map(Outcome::from)
     }
+}
+
+fn disk(dir: &Path, job: &PutJob) -> Result<Vec<Figure>> {
+    let folder = Folder::new(dir, FLOOR)?;
+    let bytes = Figure::new(bytes_a_second(folder.path(), job.time)?);
+    let goes_on = |count, elapsed| count == 0 || elapsed < job.time;
+    let (syncs, elapsed) = sync_pages(folder.path(), PAGES, goes_on)?;
+    let bytes = bytes.of("sequential").unit(&BYTES_A_SECOND);
+    Ok(vec![bytes.on(1), Figure::rate(syncs, elapsed).of("sync").on(1)])
 }
 
 fn bytes_a_second(dir: &Path, time: Duration) -> Result<f64> {
@@ -76,80 +88,36 @@ fn bytes_a_second(dir: &Path, time: Duration) -> Result<f64> {
     Ok((blocks * BLOCK_BYTES) as f64 / begin.elapsed().as_secs_f64())
 }
 
-struct Here {
-    name: &'static str,
-    level: Level,
-    store: Box<dyn DurableStore>,
-    _folder: Folder,
+/// Puts to a store of this process.
+fn put(store: &dyn DurableStore, level: Level, job: &PutJob) -> Result<Vec<Figure>> {
+    let &PutJob { data, keys, writers, time, seed } = job;
+    let puts = WriterJob { data, keys, writers, seed, timing: Timing::Together };
+    let log = store.log_bytes();
+    let (written, ()) = write_while(store, &puts, || wait(store, level, time))?;
+    let log_bytes = store.log_bytes().zip(log).map(|(end, begin)| end - begin);
+    check(store, data, keys, seed)?;
+    let mut figures = vec![Figure::new(written.rate())];
+    if let Some(bytes) = log_bytes.filter(|&bytes| bytes > 0) {
+        figures.push(Figure::rate(bytes as usize, written.elapsed).unit(&LOG_BYTES_A_SECOND));
+    }
+    store.settle()?;
+    Ok(figures)
 }
 
-impl Engine<PutJob> for Here {
-    fn name(&self) -> &str {
-        self.name
+/// Waits beside the writers; for an engine without a thread of its own, syncs as ours does.
+fn wait(store: &dyn DurableStore, level: Level, time: Duration) -> Result {
+    if level != Level::Async || store.syncs_itself() {
+        std::thread::sleep(time);
+        return Ok(());
     }
-
-    fn workload(&self, job: &PutJob) -> String {
-        format!("{}, {}", job.workload(), self.level.name())
-    }
-
-    fn run(&mut self, job: &PutJob) -> Result<Outcome> {
-        let (store, data, keys, seed) = (&*self.store, job.data, job.keys, job.seed);
-        let puts = WriterJob { data, keys, writers: job.writers, seed, timing: Timing::Together };
-        let log = store.log_bytes();
-        let (written, ()) = write_while(store, &puts, || self.wait(job.time))?;
-        let log_bytes = store.log_bytes().zip(log).map(|(end, begin)| end - begin);
-        check(store, data, keys, seed)?;
-        let mut figures = vec![Figure::new(written.rate())];
-        figures.extend(
-            log_bytes.filter(|&bytes| bytes > 0).map(|bytes| {
-                Figure::rate(bytes as usize, written.elapsed).unit(&LOG_BYTES_A_SECOND)
-            }),
-        );
-        self.store.settle()?;
-        Ok(Outcome::from(figures))
-    }
-}
-
-impl Here {
-    /// Waits beside the writers; for an engine without a thread of its own, syncs as ours does.
-    fn wait(&self, time: Duration) -> Result {
-        if self.level != Level::Async || self.store.syncs_itself() {
-            std::thread::sleep(time);
+    let end = Instant::now() + time;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        std::thread::sleep(left.min(ours::SYNC_INTERVAL));
+        if left <= ours::SYNC_INTERVAL {
             return Ok(());
         }
-        let end = Instant::now() + time;
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            std::thread::sleep(left.min(ours::SYNC_INTERVAL));
-            if left <= ours::SYNC_INTERVAL {
-                return Ok(());
-            }
-            self.store.sync()?;
-        }
-    }
-}
-
-struct RedisLevel {
-    level: Level,
-    redis: Redis,
-    folder: Folder,
-}
-
-impl Engine<PutJob> for RedisLevel {
-    fn name(&self) -> &str {
-        redis::NAME
-    }
-
-    fn workload(&self, job: &PutJob) -> String {
-        format!("{}, {}", job.workload(), self.level.name())
-    }
-
-    fn run(&mut self, job: &PutJob) -> Result<Outcome> {
-        let rate = self.redis.put_for(job.data, job.keys, job.writers, job.time, job.seed)?;
-        self.redis.check(job.data, job.keys, job.seed)?;
-        // Leaves the disk idle.
-        self.folder.sync()?;
-        Ok(Outcome::from(vec![Figure::new(rate)]))
+        store.sync()?;
     }
 }
 
@@ -179,9 +147,9 @@ fn open_all(
     engines: &[DurableEngine],
     data: Data,
     report: &mut Report,
-) -> Result<Vec<Box<dyn Engine<PutJob>>>> {
+) -> Result<Vec<Putting>> {
     let (plan, keys) = (&sizes.plan, sizes.keys(data));
-    let mut contenders: Vec<Box<dyn Engine<PutJob>>> = Vec::new();
+    let mut contenders = Vec::new();
     for engine in engines.iter().filter(|engine| plan.takes(engine.name)) {
         for &level in &sizes.levels {
             let name = engine.name;
@@ -194,7 +162,13 @@ fn open_all(
             match opened {
                 Ok(Some(store)) => {
                     store.settle()?;
-                    contenders.push(Box::new(Here { name, level, store, _folder: folder }));
+                    // The folder goes after the store.
+                    let kept = (store, folder);
+                    let run = Box::new(move |job: &PutJob| {
+                        let (store, _folder) = &kept;
+                        put(&**store, level, job)
+                    });
+                    contenders.push(Putting { name, level: Some(level), run });
                 }
                 Ok(None) => report.leave_out(format!("{name} has no level {}", level.name())),
                 Err(error) if is_ours(name) => bail!("{name}: {error}"),
@@ -209,13 +183,27 @@ fn open_all(
             folder.sync()?;
             Ok(redis)
         });
-        match started {
-            Ok(redis) => contenders.push(Box::new(RedisLevel { level, redis, folder })),
-            Err(error) => report.leave_out(format!("{}: {error}", redis::NAME)),
-        }
+        let redis = match started {
+            Ok(redis) => redis,
+            Err(error) => {
+                report.leave_out(format!("{}: {error}", redis::NAME));
+                continue;
+            }
+        };
+        let run = Box::new(move |job: &PutJob| {
+            let &PutJob { data, keys, writers, time, seed } = job;
+            let rate = redis.put_for(data, keys, writers, time, seed)?;
+            redis.check(data, keys, seed)?;
+            // Leaves the disk idle.
+            folder.sync()?;
+            Ok(vec![Figure::new(rate)])
+        });
+        contenders.push(Putting { name: redis::NAME, level: Some(level), run });
     }
     if plan.takes(FLOOR) {
-        contenders.push(Box::new(DiskFloor(plan.dir.clone())));
+        let dir = plan.dir.clone();
+        let run = Box::new(move |job: &PutJob| disk(&dir, job));
+        contenders.push(Putting { name: FLOOR, level: None, run });
     }
     Ok(contenders)
 }
