@@ -26,26 +26,17 @@ pub enum Data {
 
 impl Data {
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Data::Small => "8 B",
-            Data::Large => "1 KB",
-        }
+        if self == Data::Small { "8 B" } else { "1 KB" }
     }
 
     /// The name in JSON lines.
     pub(crate) fn title(self) -> &'static str {
-        match self {
-            Data::Small => "8+8 B",
-            Data::Large => "100+1000 B",
-        }
+        if self == Data::Small { "8+8 B" } else { "100+1000 B" }
     }
 
     /// Bytes of a key and of a value.
     pub fn lengths(self) -> [usize; 2] {
-        match self {
-            Data::Small => [8, 8],
-            Data::Large => [100, 1000],
-        }
+        if self == Data::Small { [8, 8] } else { [100, 1000] }
     }
 }
 

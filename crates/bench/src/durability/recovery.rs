@@ -37,16 +37,9 @@ impl Job for Opening {
 struct Stored {
     engine: &'static str,
     from: RecoverySource,
-    entries: u32,
     bytes: u64,
-    /// Redis has both kinds of files in one.
-    folder: Rc<Folder>,
-    by: By,
-}
-
-enum By {
-    Ours { expected: Tally },
-    Redis(RedisFiles),
+    /// Opens it, and checks what it has: the seconds until its first answer.
+    open: Box<dyn Fn() -> Result<f64>>,
 }
 
 impl Engine<Opening> for Stored {
@@ -59,7 +52,7 @@ impl Engine<Opening> for Stored {
     }
 
     fn run(&mut self, _: &Opening) -> Result<Outcome> {
-        let seconds = self.open()?;
+        let seconds = (self.open)()?;
         let bytes = json!({ "bytes": self.bytes });
         Ok(Outcome::from(vec![Figure::new(seconds).with(bytes)]))
     }
@@ -113,8 +106,21 @@ fn make_ours(sizes: &Sizes, kind: TableKind, from: RecoverySource) -> Result<Sto
     let log = stats.log.map_or(0, |log| log.log_bytes - log.unsaved_bytes);
     // Room of the log that nothing was written to does not count.
     let bytes = stats.file_bytes - log;
-    let (engine, folder) = (kind.engine(), Rc::new(folder));
-    Ok(Stored { engine, from, entries, bytes, folder, by: By::Ours { expected } })
+    let open = Box::new(move || {
+        let begin = Instant::now();
+        let ours = Ours::reopen(folder.path())?;
+        let elapsed = begin.elapsed();
+        let mut found = Tally::default();
+        let _: ControlFlow<()> = ours.table.for_each(|key, value| {
+            found.add(pair(key, value));
+            ControlFlow::Continue(())
+        })?;
+        if found != expected {
+            bail!("recovered {found}, not {expected}");
+        }
+        Ok(elapsed.as_secs_f64())
+    });
+    Ok(Stored { engine: kind.engine(), from, bytes, open })
 }
 
 fn make_redis(sizes: &Sizes) -> Result<[Stored; 2]> {
@@ -128,44 +134,23 @@ fn make_redis(sizes: &Sizes) -> Result<[Stored; 2]> {
     drop(redis);
     folder.sync()?;
     let after = folder.bytes()?.unwrap_or(0);
+    // Both kinds of files are in one folder.
     let of = |from, files, bytes| {
-        let (engine, folder) = (redis::NAME, Rc::clone(&folder));
-        Stored { engine, from, entries, bytes, folder, by: By::Redis(files) }
+        let folder = Rc::clone(&folder);
+        let open = Box::new(move || {
+            let (redis, elapsed) = Redis::start(&folder, files)?;
+            let found = redis.len()?;
+            if found != u64::from(entries) {
+                bail!("recovered {found} of {entries} entries");
+            }
+            Ok(elapsed.as_secs_f64())
+        });
+        Stored { engine: redis::NAME, from, bytes, open }
     };
     Ok([
         of(RecoverySource::Checkpoint, RedisFiles::Rdb, after.saturating_sub(before)),
         of(RecoverySource::Log, RedisFiles::Aof("no"), before),
     ])
-}
-
-impl Stored {
-    /// Opens it, and checks what it has: the seconds until its first answer.
-    fn open(&self) -> Result<f64> {
-        let entries = self.entries;
-        match self.by {
-            By::Ours { expected } => {
-                let begin = Instant::now();
-                let ours = Ours::reopen(self.folder.path())?;
-                let elapsed = begin.elapsed();
-                let mut found = Tally::default();
-                let _: ControlFlow<()> = ours.table.for_each(|key, value| {
-                    found.add(pair(key, value));
-                    ControlFlow::Continue(())
-                })?;
-                match found == expected {
-                    true => Ok(elapsed.as_secs_f64()),
-                    false => bail!("recovered {found}, not {expected}"),
-                }
-            }
-            By::Redis(files) => {
-                let (redis, elapsed) = Redis::start(&self.folder, files)?;
-                match redis.len()? {
-                    found if found == u64::from(entries) => Ok(elapsed.as_secs_f64()),
-                    found => bail!("recovered {found} of {entries} entries"),
-                }
-            }
-        }
-    }
 }
 
 /// Mixes key and value, so that a value under another key is seen.

@@ -51,12 +51,11 @@ fn allowed(connections: usize) -> usize {
     const SPARE: u64 = 100;
     let limit = getrlimit(Resource::Nofile);
     let wanted = connections as u64 + SPARE;
-    let raised =
-        Rlimit { current: limit.maximum.map_or(Some(wanted), |it| Some(it.min(wanted))), ..limit };
-    let current = limit.current.unwrap_or(wanted);
-    if current < wanted && setrlimit(Resource::Nofile, raised).is_ok() {
-        let current = raised.current.unwrap_or(wanted);
-        return connections.min(current.saturating_sub(SPARE) as usize);
+    let most = limit.maximum.map_or(wanted, |most| most.min(wanted));
+    let mut current = limit.current.unwrap_or(wanted);
+    let raised = Rlimit { current: Some(most), ..limit };
+    if current < most && setrlimit(Resource::Nofile, raised).is_ok() {
+        current = most;
     }
     connections.min(current.saturating_sub(SPARE) as usize)
 }

@@ -49,10 +49,13 @@ impl OpenDb {
         self.0.as_ref().ok_or_else(|| "it is not open".into())
     }
 
+    fn column(&self, name: &str) -> Result<usize> {
+        let found = self.opened()?.1.schema().find(name);
+        found.ok_or_else(|| format!("the rows have no {name}").into())
+    }
+
     fn keys<'k>(&self, keys: &'k [RowKey]) -> Result<Vec<[Value<'k>; KEY.len()]>> {
-        let schema = self.opened()?.1.schema();
-        let hour = schema.find(KEY[0]).ok_or("the rows have no hour")?;
-        let hour: &Type = &schema.columns()[hour].kind;
+        let hour: &Type = &self.opened()?.1.schema().columns()[self.column(KEY[0])?].kind;
         let values = keys.iter().map(|key| {
             Ok([
                 Value::of_text(&key.hour, hour)?,
@@ -94,8 +97,7 @@ impl Library for OpenDb {
 
     fn get(&mut self, keys: &[RowKey], least: Duration) -> Result<Answered> {
         let keys = self.keys(keys)?;
-        let (_, rows) = self.opened()?;
-        let column = rows.schema().find(READ).ok_or("the rows have no distance")?;
+        let ((_, rows), column) = (self.opened()?, self.column(READ)?);
         let look_up = || {
             let (mut count, mut sum) = (0, 0);
             for key in &keys {
@@ -114,8 +116,7 @@ impl Library for OpenDb {
 
     fn update(&mut self, keys: &[RowKey], turn: usize, least: Duration) -> Result<Answered> {
         let keys = self.keys(keys)?;
-        let (_, rows) = self.opened()?;
-        let column = rows.schema().find(CHANGED).ok_or("the rows have no delay")?;
+        let ((_, rows), column) = (self.opened()?, self.column(CHANGED)?);
         let change = || {
             for (number, key) in keys.iter().enumerate() {
                 if !rows.update_column(key, column, &Value::from(changed(number, turn)))? {

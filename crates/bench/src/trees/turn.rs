@@ -93,9 +93,8 @@ impl Engine<TreeJob> for TreeContender {
         if job.has(&["insert-together", "get", "iterate", "remove-together"]) {
             turn.together()?;
         }
-        if job.has(&["sync"]) {
-            job.writers.iter().try_for_each(|&writers| turn.sync(writers))?;
-        }
+        let writers = job.writers.iter().filter(|_| job.has(&["sync"]));
+        writers.copied().try_for_each(|writers| turn.sync(writers))?;
         if job.has(&["recover"]) {
             turn.recover()?;
         }
