@@ -302,6 +302,15 @@ pub(crate) fn again<T>(
     }
 }
 
+/// A call that is made in the end.
+pub(crate) struct Finally<F: FnMut()>(pub(crate) F);
+
+impl<F: FnMut()> Drop for Finally<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 /// Times calls singly: the first `call` of every `sampled` operations of each plan, on a thread for
 /// each plan with a state of its own.
 pub(crate) fn time_calls<O: Sync, S>(

@@ -63,19 +63,9 @@ pub trait HashStore: Send + Sync + Sized {
     }
 }
 
-struct Visit<'s, S: HashStore>(&'s S);
-
-impl<S: HashStore> Visit<'_, S> {
-    fn begin(store: &S) -> Visit<'_, S> {
-        store.enter();
-        Visit(store)
-    }
-}
-
-impl<S: HashStore> Drop for Visit<'_, S> {
-    fn drop(&mut self) {
-        self.0.leave();
-    }
+fn visit<S: HashStore>(store: &S) -> Finally<impl FnMut()> {
+    store.enter();
+    Finally(|| store.leave())
 }
 
 /// One key a call, in the order of the plan.
@@ -171,7 +161,7 @@ impl<S: HashStore> Shared<S> {
     }
 
     fn probed(&self, job: &HashJob) -> Vec<Option<u64>> {
-        let _visit = Visit::begin(self.store());
+        let _visit = visit(self.store());
         job.probes.iter().map(|&(number, _)| self.store().get(key(number))).collect()
     }
 
@@ -210,13 +200,13 @@ impl<S: HashStore + 'static> Engine<HashJob> for StoreForm<S> {
         // A quarter of the operations as reads, so that caches hold this store and not the last
         // contender's.
         run_threads(&job.plans, |plan| {
-            let _visit = Visit::begin(store);
+            let _visit = visit(store);
             let reads: Vec<Op> =
                 plan[..plan.len() / 4].iter().map(|op| Op::read(op.number())).collect();
             std::hint::black_box(self.work(store, Mix::Reads(100), low, &reads));
         });
         let (elapsed, tallies) = run_threads(&job.plans, |plan| {
-            let _visit = Visit::begin(store);
+            let _visit = visit(store);
             self.work(store, job.mix, low, plan)
         });
         shared.check_after(job, low, &before)?;
@@ -228,11 +218,11 @@ impl<S: HashStore + 'static> Engine<HashJob> for StoreForm<S> {
         let before = shared.probed(job);
         let low = job.tag << 2 | self.mark;
         let store = shared.store();
-        let work = |_: &mut Visit<'_, S>, plan: &[Op]| {
+        let work = |_: &mut _, plan: &[Op]| {
             std::hint::black_box(self.work(store, job.mix, low, plan));
             Ok(())
         };
-        let begin = || Visit::begin(store);
+        let begin = || visit(store);
         let latencies = time_calls(&job.plans, (self.call, SAMPLED), begin, work)?;
         shared.check_after(job, low, &before)?;
         Ok(Some(latencies))
@@ -250,7 +240,7 @@ impl<S: HashStore + 'static> HashContender for StoreForm<S> {
         let store = S::with_room(keys)?;
         let begin = Instant::now();
         {
-            let _visit = Visit::begin(&store);
+            let _visit = visit(&store);
             store.load(0..keys);
         }
         let elapsed = begin.elapsed();
@@ -270,7 +260,7 @@ impl<S: HashStore + 'static> HashContender for StoreForm<S> {
         }
         let mut shared = self.shared.write();
         let store = shared.store();
-        let visit = Visit::begin(store);
+        let visit = visit(store);
         let mut low_sum = 0u64;
         for number in 0..shared.keys {
             let found = store.get(key(number));

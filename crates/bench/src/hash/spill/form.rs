@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::store::{
-    SpillEngine, SpillKey, SpillPlace, SpillStore, SpillVisit, VALUE_BYTES, checked, key, value,
+    SpillEngine, SpillKey, SpillPlace, SpillStore, VALUE_BYTES, checked, key, value, visit,
 };
 use super::{SpillEntrant, SpillJob};
 use crate::harness::*;
@@ -59,7 +59,7 @@ impl SpillForm {
         let keys = self.place.keys;
         let mut entries = vec![([0; 8], [0; VALUE_BYTES]); LOADED_TOGETHER as usize];
         let begin = Instant::now();
-        let _visit = SpillVisit::begin(self.store());
+        let _visit = visit(self.store());
         for first in (0..keys).step_by(LOADED_TOGETHER as usize) {
             let limit = keys.min(first.saturating_add(LOADED_TOGETHER));
             let entries = &mut entries[..(limit - first) as usize];
@@ -88,7 +88,7 @@ impl SpillForm {
     pub(crate) fn warm(&self, job: &HashJob, time: Duration) -> Result {
         let begin = Instant::now();
         let (_, results) = run_threads(&job.plans, |plan| {
-            let _visit = SpillVisit::begin(self.store());
+            let _visit = visit(self.store());
             for part in plan.chunks(WARMED_TOGETHER) {
                 if begin.elapsed() >= time {
                     break;
@@ -189,7 +189,7 @@ impl SpillForm {
     }
 
     fn probed(&self, job: &HashJob) -> Result<Vec<Option<u64>>> {
-        let _visit = SpillVisit::begin(self.store());
+        let _visit = visit(self.store());
         job.probes.iter().take(PROBES).map(|&(number, _)| self.first_word(number)).collect()
     }
 }
@@ -210,7 +210,7 @@ impl Engine<SpillJob> for SpillForm {
         let before = self.probed(&job)?;
         let fetched = self.store().fetched();
         let (elapsed, tallies) = run_threads(&job.plans, |plan| {
-            let _visit = SpillVisit::begin(self.store());
+            let _visit = visit(self.store());
             self.work(job.mix, job.tag, plan)
         });
         let operations = job.operations();
@@ -229,7 +229,7 @@ impl Engine<SpillJob> for SpillForm {
 
     fn latencies(&mut self, job: &SpillJob) -> Result<Option<Percentiles>> {
         let job = job.0.first(self.pace);
-        let begin = || SpillVisit::begin(self.store());
+        let begin = || visit(self.store());
         let work = |_: &mut _, plan: &[Op]| self.work(job.mix, job.tag, plan).map(drop);
         time_calls(&job.plans, (self.call, SAMPLED), begin, work).map(Some)
     }

@@ -92,19 +92,9 @@ pub trait SpillStore: Send + Sync {
     }
 }
 
-pub(crate) struct SpillVisit<'s>(&'s dyn SpillStore);
-
-impl SpillVisit<'_> {
-    pub(crate) fn begin(store: &dyn SpillStore) -> SpillVisit<'_> {
-        store.enter();
-        SpillVisit(store)
-    }
-}
-
-impl Drop for SpillVisit<'_> {
-    fn drop(&mut self) {
-        self.0.leave();
-    }
+pub(crate) fn visit(store: &dyn SpillStore) -> Finally<impl FnMut()> {
+    store.enter();
+    Finally(|| store.leave())
 }
 
 #[inline]
