@@ -9,13 +9,14 @@
 //! | `report` | samples, printed as tables or as JSON lines |
 //! | `target` | tables of targets, judged |
 //! | `plot` | figures, drawn |
-//! | `consume`, `tally`, `random` | bytes that are read; their sum; streams of numbers |
+//! | `op`, `consume`, `tally`, `random` | planned operations; bytes that are read; their sum; streams of numbers |
 //! | `system` | memory, folders and the name of the machine |
 //! | `tables` | tables of a database |
 //! | `process` | programs of `bench-vs` |
 
 mod args;
 mod consume;
+mod op;
 pub mod plot;
 mod process;
 mod random;
@@ -32,6 +33,8 @@ pub(crate) use clap::ValueEnum;
 pub(crate) use crate::{Error, Result};
 pub(crate) use args::*;
 pub(crate) use consume::consume;
+pub(crate) use op::NUMBERS_MAX;
+pub use op::Op;
 pub(crate) use process::*;
 pub(crate) use random::*;
 pub(crate) use report::*;

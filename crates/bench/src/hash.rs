@@ -16,17 +16,17 @@ mod store;
 use std::io::Write;
 
 use crate::harness::*;
-use engines::{MOKA_KEYS_MAX, SAPWOOD, SAPWOOD_16, SAPWOOD_32};
-use job::{Draw, HashJob, KEYS_MAX, Mix, NAMES};
+use engines::{MOKA_NUMBERS_MAX, SAPWOOD, SAPWOOD_16, SAPWOOD_32};
+use job::{Draw, HashJob, Mix, NAMES};
 use peer::HashPeer;
 use spill::{SpillEngine, SpillFlags};
 use store::HashContender;
 
 /// Maps outside this workspace that take part in memory, and what they are written with.
 pub mod peer {
-    pub use super::job::{Mix, Op, key, number_of, value};
+    pub use super::job::{Mix, key, number_of, value};
     pub use super::store::{HashPeer, HashStore};
-    pub use crate::harness::Tally;
+    pub use crate::harness::{Op, Tally};
 }
 
 const TARGET_KEYS: usize = 50_000_000;
@@ -59,7 +59,7 @@ pub(crate) const BENCH: Bench = Bench {
         spill::STAY,
     ],
     entries: [&[20_000], &[2_500_000], &[TARGET_KEYS]],
-    entries_range: [16, KEYS_MAX as usize],
+    entries_range: [16, NUMBERS_MAX as usize],
     runs: [2, 5, 5],
     threads: &[],
 };
@@ -292,5 +292,5 @@ fn check_everything(engines: &mut Vec<Box<dyn HashContender>>, report: &mut Repo
 }
 
 fn takes(engine: &str, keys: usize) -> bool {
-    engine != "moka" || keys <= MOKA_KEYS_MAX
+    engine != "moka" || keys <= MOKA_NUMBERS_MAX
 }

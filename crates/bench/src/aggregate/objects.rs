@@ -40,11 +40,7 @@ pub(crate) struct Objects {
 impl Objects {
     pub(crate) fn new(count: u32) -> Objects {
         let mut in_load_order: Vec<u32> = (0..count).collect();
-        let mut random = Random::new(u64::from(count));
-        // Fisher and Yates.
-        for last in (1..count).rev() {
-            in_load_order.swap(last as usize, random.below(last + 1) as usize);
-        }
+        Random::new(u64::from(count)).shuffle(&mut in_load_order);
         let mut placed: Vec<Placed> =
             (0..count).map(|number| Placed { number, place: 0 }).collect();
         for (place, &number) in (0..).zip(&in_load_order) {

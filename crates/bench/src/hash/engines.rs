@@ -13,7 +13,7 @@ use parking_lot::{Mutex, RwLock};
 use sapwood_hashlog::{HashLog, Layout, Options};
 
 use super::floor::floors;
-use super::job::{Mix, Op, key, number_of, value};
+use super::job::{Mix, key, number_of, value};
 use super::store::{HashContender, HashPeer, HashStore, Shared, StoreForm};
 use super::{BYTES_MAX, takes};
 use crate::harness::*;
@@ -24,7 +24,7 @@ pub(crate) const SAPWOOD_32: &str = "sapwood-batch-32";
 
 /// Above this many keys moka is left out: at less than a million operations a second, and over 200
 /// bytes an entry, it would take most of the time of a run.
-pub(crate) const MOKA_KEYS_MAX: usize = 1_000_000;
+pub(crate) const MOKA_NUMBERS_MAX: usize = 1_000_000;
 
 /// Maps of other crates, with the bytes that an entry costs at 50 million keys.
 const PEERS: [HashPeer; 7] = [

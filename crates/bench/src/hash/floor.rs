@@ -10,7 +10,7 @@ use memmap2::MmapMut;
 use parking_lot::RwLock;
 use zerocopy::FromBytes;
 
-use super::job::{Draw, HashJob, Mix, Op, key};
+use super::job::{Draw, HashJob, Mix, key};
 use super::store::{HashContender, HashLoad};
 use crate::harness::*;
 

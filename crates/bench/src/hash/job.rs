@@ -87,34 +87,6 @@ impl Draw {
     }
 }
 
-/// One planned operation: an entry's number, and whether it writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Op(u32);
-
-const WRITES: u32 = 1 << 31;
-/// Most entries: numbers leave a bit for [`WRITES`].
-pub(crate) const KEYS_MAX: u32 = WRITES - 1;
-
-impl Op {
-    pub(crate) fn read(number: u32) -> Op {
-        Op(number)
-    }
-
-    /// The entry's number.
-    #[inline]
-    #[must_use]
-    pub fn number(self) -> u32 {
-        self.0 & !WRITES
-    }
-
-    /// True if it writes; else it reads.
-    #[inline]
-    #[must_use]
-    pub fn writes(self) -> bool {
-        self.0 & WRITES != 0
-    }
-}
-
 pub(crate) struct HashJob {
     pub(crate) mix: Mix,
     pub(crate) draw: Draw,
@@ -140,7 +112,7 @@ impl HashJob {
                 let mut random = Random::new(!seed);
                 draw.numbers(keys, ops, seed)
                     .into_iter()
-                    .map(|number| Op(number | if mix.writes(&mut random) { WRITES } else { 0 }))
+                    .map(|number| Op::new(number, mix.writes(&mut random)))
                     .collect()
             })
             .collect();
@@ -264,7 +236,7 @@ mod tests {
 
     #[test]
     fn probes_count_the_writes_of_all_threads() {
-        let plan = |numbers: &[u32]| numbers.iter().map(|number| Op(number | WRITES)).collect();
+        let plan = |numbers: &[u32]| numbers.iter().map(|&number| Op::new(number, true)).collect();
         let mut probes = probes(&[plan(&[1, 2, 1]), plan(&[1])]);
         probes.sort_unstable();
         assert_eq!(probes, [(1, 3), (2, 1)]);

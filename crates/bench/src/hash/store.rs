@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 
-use super::job::{HashJob, Mix, Op, key, number_of, value};
+use super::job::{HashJob, Mix, key, number_of, value};
 use crate::harness::*;
 
 /// A concurrent map from 8-byte keys to 8-byte values.
@@ -202,7 +202,7 @@ impl<S: HashStore + 'static> Engine<HashJob> for StoreForm<S> {
         run_threads(&job.plans, |plan| {
             let _visit = visit(store);
             let reads: Vec<Op> =
-                plan[..plan.len() / 4].iter().map(|op| Op::read(op.number())).collect();
+                plan[..plan.len() / 4].iter().map(|op| Op::new(op.number(), false)).collect();
             std::hint::black_box(self.work(store, Mix::Reads(100), low, &reads));
         });
         let (elapsed, tallies) = run_threads(&job.plans, |plan| {

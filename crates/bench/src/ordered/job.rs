@@ -153,38 +153,24 @@ impl Job for OrderedJob {
     }
 }
 
-/// One planned operation: a key's number or a scan's first rank, and whether it writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct KeyOp(u32);
-
-const WRITES: u32 = 1 << 31;
-
-impl KeyOp {
-    pub(crate) fn number(self) -> u32 {
-        self.0 & !WRITES
-    }
-
-    pub(crate) fn writes(self) -> bool {
-        self.0 & WRITES != 0
-    }
-}
-
 impl OrderedJob {
-    /// The operations of one thread, drawn before the clock starts.
+    /// The operations of one thread, drawn before the clock starts: numbers of keys, or first ranks
+    /// of scans.
     ///
     /// Gets draw from the loaded keys, so that each reads a value; writes draw from the whole
     /// range, so that half of them insert, but for skewed updates, which draw from the loaded keys;
     /// scans begin where all their entries are ahead; threads that load take every so manieth key.
-    pub(crate) fn plan(&self, space: &Space, thread: usize) -> Vec<KeyOp> {
+    pub(crate) fn plan(&self, space: &Space, thread: usize) -> Vec<Op> {
         let seed = self.seed.wrapping_add((thread as u64) << 32);
         let mut random = Random::new(seed);
         let loaded = &space.in_order;
-        let mut repeat = |op: &mut dyn FnMut(&mut Random) -> KeyOp| -> Vec<KeyOp> {
+        let mut repeat = |op: &mut dyn FnMut(&mut Random) -> Op| -> Vec<Op> {
             (0..self.ops).map(|_| op(&mut random)).collect()
         };
-        let of_loaded =
-            |random: &mut Random| KeyOp(loaded[random.below(loaded.len() as u32) as usize]);
-        let written = |random: &mut Random| KeyOp(random.below(space.range) | WRITES);
+        let of_loaded = |random: &mut Random| {
+            Op::new(loaded[random.below(loaded.len() as u32) as usize], false)
+        };
+        let written = |random: &mut Random| Op::new(random.below(space.range), true);
         match self.workload.kind {
             Kind::Get | Kind::GetCopy | Kind::GetMany => repeat(&mut |random| of_loaded(random)),
             Kind::Mixed => repeat(&mut |random| match random.next() % 100 {
@@ -194,21 +180,21 @@ impl OrderedJob {
             Kind::Put | Kind::PutIfAbsentOrUpdate => repeat(&mut |random| written(random)),
             Kind::UpdateZipf => {
                 let ranks = zipf(loaded.len() as u32, self.ops, seed);
-                ranks.iter().map(|&rank| KeyOp(loaded[rank as usize] | WRITES)).collect()
+                ranks.iter().map(|&rank| Op::new(loaded[rank as usize], true)).collect()
             }
             Kind::Load { descending: false } => every(loaded.iter(), thread, self.threads),
             Kind::Load { descending: true } => every(loaded.iter().rev(), thread, self.threads),
-            Kind::First | Kind::Queue(_) => vec![KeyOp(0); self.ops],
+            Kind::First | Kind::Queue(_) => vec![Op::new(0, false); self.ops],
             Kind::Scan(scan) => {
                 let entries = space.scan_entries(scan.entries);
                 let starts = (loaded.len() - entries + 1) as u32;
                 let last = if scan.descending { entries as u32 - 1 } else { 0 };
-                repeat(&mut |random| KeyOp(random.below(starts) + last))
+                repeat(&mut |random| Op::new(random.below(starts) + last, false))
             }
         }
     }
 }
 
-fn every<'n>(numbers: impl Iterator<Item = &'n u32>, thread: usize, threads: usize) -> Vec<KeyOp> {
-    numbers.skip(thread).step_by(threads).map(|&number| KeyOp(number | WRITES)).collect()
+fn every<'n>(numbers: impl Iterator<Item = &'n u32>, thread: usize, threads: usize) -> Vec<Op> {
+    numbers.skip(thread).step_by(threads).map(|&number| Op::new(number, true)).collect()
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use super::job::{End, KeyOp, Kind, OrderedJob, QUEUED, Scan, ScanForm};
+use super::job::{End, Kind, OrderedJob, QUEUED, Scan, ScanForm};
 use super::space::{KeyBuffer, Space};
 use crate::harness::*;
 
@@ -189,7 +189,7 @@ impl<E: OrderedMap> Engine<OrderedJob> for LoadedMap<E> {
         let map = Ground::of(job, &self.engine);
         let kind = job.workload.kind;
         let call = kind.operations_of_a_call();
-        let work = |buffers: &mut Vec<KeyBuffer>, call: &[KeyOp]| {
+        let work = |buffers: &mut Vec<KeyBuffer>, call: &[Op]| {
             std::hint::black_box(map.work(space, kind, call, buffers));
             Ok(())
         };
@@ -286,7 +286,7 @@ impl<E: OrderedMap> Ground<'_, E> {
     }
 
     #[inline]
-    fn work(&self, space: &Space, kind: Kind, plan: &[KeyOp], buffers: &mut [KeyBuffer]) -> Tally {
+    fn work(&self, space: &Space, kind: Kind, plan: &[Op], buffers: &mut [KeyBuffer]) -> Tally {
         let Kind::Queue(end) = kind else {
             return work(self.map(), space, kind, plan, buffers);
         };
@@ -300,7 +300,7 @@ impl<E: OrderedMap> Ground<'_, E> {
 
     /// Compares what the plans have left behind with what they must have, and puts the loaded map
     /// back.
-    fn check(&self, space: &Space, kind: Kind, plans: &[Vec<KeyOp>]) -> Result {
+    fn check(&self, space: &Space, kind: Kind, plans: &[Vec<Op>]) -> Result {
         if !kind.loads() {
             return restore(self.map(), space, kind, plans);
         }
@@ -312,7 +312,7 @@ impl<E: OrderedMap> Ground<'_, E> {
     }
 }
 
-fn plans(space: &Space, job: &OrderedJob) -> Vec<Vec<KeyOp>> {
+fn plans(space: &Space, job: &OrderedJob) -> Vec<Vec<Op>> {
     (0..job.threads).map(|thread| job.plan(space, thread)).collect()
 }
 
@@ -325,7 +325,7 @@ fn work<E: OrderedMap>(
     engine: &E,
     space: &Space,
     kind: Kind,
-    plan: &[KeyOp],
+    plan: &[Op],
     buffers: &mut [KeyBuffer],
 ) -> Tally {
     if kind == Kind::GetMany {
@@ -369,9 +369,9 @@ fn work<E: OrderedMap>(
 #[inline]
 fn each(
     space: &Space,
-    plan: &[KeyOp],
+    plan: &[Op],
     buffer: &mut KeyBuffer,
-    work: impl Fn(KeyOp, &[u8]) -> Option<u64>,
+    work: impl Fn(Op, &[u8]) -> Option<u64>,
 ) -> Tally {
     let mut tally = Tally::default();
     for op in plan {
@@ -383,19 +383,14 @@ fn each(
 }
 
 #[inline]
-fn write(
-    space: &Space,
-    plan: &[KeyOp],
-    buffer: &mut KeyBuffer,
-    put: impl Fn(&[u8], &[u8]),
-) -> Tally {
+fn write(space: &Space, plan: &[Op], buffer: &mut KeyBuffer, put: impl Fn(&[u8], &[u8])) -> Tally {
     plan.iter().for_each(|op| put(space.key(op.number(), buffer), space.value(op.number())));
     Tally::default()
 }
 
 /// Checks each value that the plans wrote, then removes what they inserted and undoes updates, so
 /// that every run of every engine finds the same half of the range.
-fn restore<E: OrderedMap>(engine: &E, space: &Space, kind: Kind, plans: &[Vec<KeyOp>]) -> Result {
+fn restore<E: OrderedMap>(engine: &E, space: &Space, kind: Kind, plans: &[Vec<Op>]) -> Result {
     // What a run leaves behind; others change nothing.
     if !matches!(kind, Kind::Mixed | Kind::PutIfAbsentOrUpdate | Kind::Put | Kind::UpdateZipf) {
         return Ok(());

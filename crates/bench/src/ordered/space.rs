@@ -116,10 +116,7 @@ impl Space {
         }
         let range = range as u32;
         let mut load_order: Vec<u32> = (0..range).collect();
-        let mut random = Random::new(SEED + 1);
-        for i in (1..range).rev() {
-            load_order.swap(i as usize, random.below(i + 1) as usize);
-        }
+        Random::new(SEED + 1).shuffle(&mut load_order);
         load_order.truncate(range as usize / 2);
         load_order.shrink_to_fit();
         let mut loaded = vec![false; range as usize];

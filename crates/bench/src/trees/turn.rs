@@ -336,7 +336,7 @@ impl Entries {
             .collect();
         let mut taken = inserted.clone();
         if order == Order::Random {
-            shuffle(&mut taken, &mut random);
+            random.shuffle(&mut taken);
         }
         Entries { inserted, taken }
     }
@@ -346,14 +346,6 @@ impl Entries {
 /// itself.
 fn entry(number: u64) -> TreeEntry {
     (number.to_be_bytes(), number.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(1).to_le_bytes())
-}
-
-/// Durstenfeld's shuffle ("Algorithm 235: random permutation", CACM 1964).
-fn shuffle(entries: &mut [TreeEntry], random: &mut Random) {
-    for last in (1..entries.len()).rev() {
-        let other = (random.next() % (last as u64 + 1)) as usize;
-        entries.swap(last, other);
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use super::{SpillEntrant, SpillJob};
 use crate::harness::*;
 use crate::hash::job::HashJob;
 use crate::hash::job::Mix;
-use crate::hash::job::Op;
 use crate::hash::job::number_of;
 
 /// Operations of which one call is timed, where calls are timed singly.
