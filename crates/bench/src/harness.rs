@@ -32,7 +32,7 @@ pub(crate) use clap::ValueEnum;
 
 pub(crate) use crate::{Error, Result};
 pub(crate) use args::*;
-pub(crate) use consume::consume;
+pub(crate) use consume::*;
 pub(crate) use op::NUMBERS_MAX;
 pub use op::Op;
 pub(crate) use process::*;

@@ -14,6 +14,13 @@ pub(crate) fn consume(bytes: &[u8]) -> u64 {
     sum
 }
 
+/// Adds one to the first 8 bytes of a value.
+#[inline]
+pub(crate) fn increment(value: &mut [u8]) {
+    let head = value.first_chunk_mut::<8>().expect("values have at least 8 bytes");
+    *head = u64::from_le_bytes(*head).wrapping_add(1).to_le_bytes();
+}
+
 #[cfg(test)]
 mod tests {
     use super::consume;

@@ -122,16 +122,19 @@ pub(crate) fn sapwood_program() -> Option<PathBuf> {
 
 pub(crate) struct Process {
     name: &'static str,
-    child: Child,
+    _child: Owned,
     pub(crate) commands: ChildStdin,
     pub(crate) answers: BufReader<ChildStdout>,
 }
 
-impl Drop for Process {
+/// A process that ends with its owner.
+pub(crate) struct Owned(pub(crate) Child);
+
+impl Drop for Owned {
     fn drop(&mut self) {
         // It may have ended by itself; either way nothing is left running.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -140,7 +143,7 @@ impl Process {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let commands = child.stdin.take().expect("its input is piped");
         let answers = BufReader::new(child.stdout.take().expect("its output is piped"));
-        Ok(Process { name, child, commands, answers })
+        Ok(Process { name, _child: Owned(child), commands, answers })
     }
 
     pub(crate) fn ask(&mut self, command: impl std::fmt::Display) -> Result<Value> {

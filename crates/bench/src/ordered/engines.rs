@@ -177,11 +177,6 @@ impl OrderedMap for SapwoodOrdered {
     }
 }
 
-fn increment(value: &mut [u8]) {
-    let head = value.first_chunk_mut::<8>().expect("values have at least 8 bytes");
-    *head = u64::from_le_bytes(*head).wrapping_add(1).to_le_bytes();
-}
-
 /// A value of at least 8 bytes: its first word, then the rest.
 #[derive(Clone)]
 struct Cell(ThinArc<AtomicU64, u8>);

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ pub(crate) struct Server {
 }
 
 enum Running {
-    Process(Child),
+    Process(Owned),
     /// Ours where there is no program `sapwood` beside this one, or a floor.
     Within {
         _server: ThreadServer,
@@ -128,7 +128,7 @@ fn free_address() -> Result<SocketAddr> {
 
 fn spawn(name: &'static str, address: SocketAddr, mut command: Command) -> Result<Server> {
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    Ok(Server { name, address, running: Running::Process(child) })
+    Ok(Server { name, address, running: Running::Process(Owned(child)) })
 }
 
 /// Memory that memcached may use: more than the entries of any run take.
@@ -150,7 +150,7 @@ impl Server {
             if self.connect().and_then(|mut wire| wire.ping()).is_ok() {
                 return Ok(());
             }
-            if let Running::Process(child) = &mut self.running
+            if let Running::Process(Owned(child)) = &mut self.running
                 && let Some(status) = child.try_wait()?
             {
                 bail!("{} ended by itself: {status}", self.name);
@@ -176,18 +176,8 @@ impl Server {
     }
 
     pub(crate) fn resident_bytes(&self) -> Option<u64> {
-        let Running::Process(child) = &self.running else { return None };
+        let Running::Process(Owned(child)) = &self.running else { return None };
         resident_bytes_of(&child.id().to_string())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Running::Process(child) = self {
-            // It may have ended by itself; either way nothing is left running.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 

@@ -46,13 +46,6 @@ fn open(place: &SpillPlace, cold_reads: ColdReads) -> Result<Arc<dyn SpillStore>
     Ok(Arc::new(SpillingLog { log, entries_bytes }))
 }
 
-/// Adds one to a value's first 8 bytes.
-fn increment(value: &mut [u8]) {
-    if let Some(first) = value.first_chunk_mut::<8>() {
-        *first = u64::from_le_bytes(*first).wrapping_add(1).to_le_bytes();
-    }
-}
-
 impl SpillStore for SpillingLog {
     fn get(&self, key: &SpillKey, read: &mut dyn FnMut(&[u8])) -> Result {
         self.log.get_with(key, read)?;
