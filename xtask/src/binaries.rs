@@ -1,8 +1,9 @@
 //! The programs of all tests, several at a time.
 //!
 //! `cargo test` runs one program after the other, and one that waits for a disk, a clock or a process leaves
-//! the cores idle. Here as many run at once as there are cores, the largest first: those are of the crates
-//! that use most others, and take longest.
+//! the cores idle. Here the tests of each program are dealt to several processes, and as many of those run at
+//! once as there are cores. Each runs its tests in one thread: threads of one process would wait for each
+//! other in the kernel wherever they map memory.
 
 use std::collections::VecDeque;
 use std::io::{BufReader, Write};
@@ -14,6 +15,9 @@ use std::time::Instant;
 
 use cargo_metadata::Message;
 
+/// Most tests of a process: few enough that the last processes end together.
+const TESTS_MAX: usize = 12;
+
 /// A program of tests, and the folder of its package, in which it runs.
 struct Binary {
     name: String,
@@ -22,12 +26,18 @@ struct Binary {
     bytes: u64,
 }
 
-/// Builds the tests of all crates, and lists their programs.
-fn build(root: &Path) -> Result<Vec<Binary>, String> {
+/// Some of the tests of a program, which one process runs.
+struct Share<'b> {
+    binary: &'b Binary,
+    tests: Vec<String>,
+}
+
+/// Builds the tests that `args` select, and lists their programs.
+fn build(root: &Path, args: &[String]) -> Result<Vec<Binary>, String> {
     let failed = |e: std::io::Error| format!("cannot build the tests: {e}");
     let mut cargo = Command::new("cargo")
-        .args(["test", "--workspace", "--all-features", "--no-run", "--tests"])
-        .args(["--message-format", "json-render-diagnostics"])
+        .args(["test", "--no-run", "--message-format", "json-render-diagnostics"])
+        .args(args)
         .current_dir(root)
         .stdout(Stdio::piped())
         .spawn()
@@ -45,42 +55,73 @@ fn build(root: &Path) -> Result<Vec<Binary>, String> {
         binaries.push(Binary { name, path, folder: folder.as_std_path().to_owned(), bytes });
     }
     match cargo.wait().map_err(failed)? {
-        status if status.success() => Ok(binaries),
-        status => Err(format!("the tests do not build: cargo ended with {status}")),
+        status if !status.success() => {
+            Err(format!("the tests do not build: cargo ended with {status}"))
+        }
+        _ if binaries.is_empty() => Err("cargo built no tests".to_owned()),
+        _ => Ok(binaries),
     }
 }
 
 impl Binary {
-    fn run(&self) -> std::io::Result<Output> {
+    fn run(&self, args: &[String]) -> std::io::Result<Output> {
         let mut program = Command::new(&self.path);
-        program.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
+        program.args(args).current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
         program.stdin(Stdio::null()).output()
+    }
+
+    /// The names of its tests that `filters` pick.
+    fn tests(&self, filters: &[String]) -> Result<Vec<String>, String> {
+        let list = ["--list", "--format", "terse"].map(str::to_owned);
+        let listed = self.run(&[filters, &list].concat());
+        let text = listed.map_err(|e| format!("cannot start {}: {e}", self.path.display()))?;
+        let text = String::from_utf8_lossy(&text.stdout);
+        Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
     }
 }
 
-/// Runs all programs, the failed ones notwithstanding, and prints what each said when it ends.
-pub(crate) fn run_all(root: &Path) -> ExitCode {
-    let mut binaries = match build(root) {
-        Ok(binaries) => binaries,
-        Err(why) => {
-            eprintln!("error: {why}");
-            return ExitCode::FAILURE;
-        }
+/// Deals the tests of a program to as few processes as take at most [`TESTS_MAX`] each. Neighbours, which often
+/// take equally long, are dealt to different ones.
+fn deal(tests: &[String]) -> Vec<Vec<String>> {
+    let processes = tests.len().div_ceil(TESTS_MAX);
+    let of = |at| tests.iter().skip(at).step_by(processes).cloned().collect();
+    (0..processes).map(of).collect()
+}
+
+/// Runs the tests of the programs that `build` selects by arguments of `cargo test`, of these the ones that
+/// `filters` pick. Prints the output of each process when it ends; a failed one stops no other.
+pub(crate) fn run_all(root: &Path, build_args: &[String], filters: &[String]) -> ExitCode {
+    let refuse = |why: String| {
+        eprintln!("error: {why}");
+        ExitCode::FAILURE
     };
-    if binaries.is_empty() {
-        eprintln!("error: cargo built no tests");
-        return ExitCode::FAILURE;
-    }
+    let mut binaries = match build(root, build_args) {
+        Ok(binaries) => binaries,
+        Err(why) => return refuse(why),
+    };
+    // The largest are of the crates that use most others, and take longest.
     binaries.sort_by_key(|binary| std::cmp::Reverse(binary.bytes));
-    let waiting = Mutex::new(VecDeque::from(binaries));
+    let mut waiting = VecDeque::new();
+    for binary in &binaries {
+        match binary.tests(filters) {
+            Ok(tests) if tests.is_empty() && !filters.is_empty() => {
+                return refuse(format!("{}: no test is picked by {filters:?}", binary.name));
+            }
+            Ok(tests) => {
+                waiting.extend(deal(&tests).into_iter().map(|tests| Share { binary, tests }));
+            }
+            Err(why) => return refuse(why),
+        }
+    }
+    let waiting = Mutex::new(waiting);
     let failed = Mutex::new(Vec::new());
     let work = || {
         loop {
-            let Some(binary) = waiting.lock().expect("no thread panics").pop_front() else {
-                return;
-            };
+            let next = waiting.lock().expect("no thread panics").pop_front();
+            let Some(Share { binary, mut tests }) = next else { return };
+            tests.extend(["--exact", "--test-threads=1"].map(str::to_owned));
             let begin = Instant::now();
-            let ended = binary.run();
+            let ended = binary.run(&tests);
             let took = begin.elapsed().as_secs_f64();
             let mut out = std::io::stdout().lock();
             // A reader that is gone is no reason to fail.
@@ -96,7 +137,7 @@ pub(crate) fn run_all(root: &Path) -> ExitCode {
                 }
             };
             if !is_sound {
-                failed.lock().expect("no thread panics").push(binary.name);
+                failed.lock().expect("no thread panics").push(&binary.name[..]);
             }
         }
     };
@@ -112,6 +153,24 @@ pub(crate) fn run_all(root: &Path) -> ExitCode {
         false => {
             println!("\nfailed: {}", failed.join(", "));
             ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_test_is_dealt_once_and_none_to_a_crowd() {
+        for count in [0, 1, TESTS_MAX, TESTS_MAX + 1, 5 * TESTS_MAX + 3] {
+            let tests: Vec<String> = (0..count).map(|at| format!("{at:03}")).collect();
+            let dealt = deal(&tests);
+            assert_eq!(dealt.len(), count.div_ceil(TESTS_MAX));
+            assert!(dealt.iter().all(|share| (1..=TESTS_MAX).contains(&share.len())));
+            let mut all = dealt.concat();
+            all.sort();
+            assert_eq!(all, tests);
         }
     }
 }

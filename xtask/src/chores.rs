@@ -155,15 +155,12 @@ fn ring_links(root: &Path) -> Result<String, String> {
 /// all crates.
 pub(crate) fn loom(preemptions: u32) -> Steps {
     let packages = MODELLED.map(|package| format!("-p {package}")).join(" ");
-    let models = Step::new(
-        "loom",
-        &format!("cargo test --profile loom --no-fail-fast {packages} --lib -- loom"),
-    )
-    .env("RUSTFLAGS", "--cfg loom")
-    .env("CARGO_TARGET_DIR", "target/loom")
-    .env("LOOM_MAX_PREEMPTIONS", preemptions.to_string())
-    .must_pick_tests();
-    Ok(vec![models])
+    let models = format!(
+        "cargo xtask binaries --config build.rustflags=['--cfg','loom'] --target-dir target/loom \
+         --profile loom {packages} --lib -- loom"
+    );
+    let models = Step::new("loom", &models);
+    Ok(vec![models.env("LOOM_MAX_PREEMPTIONS", preemptions.to_string())])
 }
 
 /// All but xtask, whose tests read texts, and the shim and its user: it stands in for functions of

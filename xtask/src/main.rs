@@ -28,8 +28,13 @@ enum Chore {
         #[arg(long)]
         all: bool,
     },
-    /// The programs of all unit and integration tests, several at a time
-    Binaries,
+    /// The programs of unit and integration tests, several at a time: of all, or of those that arguments of
+    /// `cargo test` select, as in `-p sapwood-wal --tests -- replay`
+    Binaries {
+        /// For `cargo test`; behind `--`, parts of the names of tests
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// Format and clippy, warnings denied
     Lint,
     /// The API documentation, warnings denied
@@ -128,7 +133,15 @@ fn main() -> ExitCode {
     let xtask = xtask.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let root = Path::new(&xtask).parent().expect("xtask lies in the root");
     let steps = match chore {
-        Chore::Binaries => return binaries::run_all(root),
+        Chore::Binaries { args } => {
+            let (build, filters) = match args.iter().position(|arg| arg == "--") {
+                Some(at) => (args[..at].to_vec(), args[at + 1..].to_vec()),
+                None => (args, Vec::new()),
+            };
+            let all = || ["--workspace", "--all-features", "--tests"].map(str::to_owned).to_vec();
+            let build = if build.is_empty() { all() } else { build };
+            return binaries::run_all(root, &build, &filters);
+        }
         Chore::Test { all: false } => chores::test(),
         Chore::Test { all: true } => chores::all(root),
         Chore::Lint => chores::lint(),

@@ -16,7 +16,7 @@ pub(crate) const MARKER: Signal = Signal::SIGSTOP;
 
 /// Operations of the first count; the second has twice as many. A step takes microseconds, and tens of
 /// them where the machine is busy.
-pub(crate) const OPERATIONS: u32 = 64;
+pub(crate) const OPERATIONS: u32 = 32;
 
 /// Entries of a table. Its index fits into the second cache, but that changes no count.
 const ENTRIES: u32 = 20_000;

@@ -4,6 +4,7 @@
 //! `SEEDS=n` runs `1..=n`. A failure of any kind, a hang included, prints one line to repeat it.
 
 use std::io::Write;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::Command;
 use std::sync::mpsc;
@@ -57,12 +58,29 @@ impl Case {
 
     /// Runs `body` under each seed; one that panics or hangs prints the line that repeats it.
     pub fn seeds(&self, count: u64, body: impl Fn(u64)) {
-        for seed in seeds_of_environment(count) {
-            let line = self.line(seed);
-            let _watchdog = Watchdog::arm(self.hang_limit, format!("hangs; repeat with: {line}"));
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(seed))) {
-                eprintln!("\nrepeat with: {line}\n");
-                resume_unwind(panic);
+        self.each_seed(seeds_of_environment(count), |seed| {
+            body(seed);
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// Runs `body` under one seed after the other until it breaks, as [`seeds`](Self::seeds) does.
+    pub fn seeds_until(&self, body: impl FnMut(u64) -> ControlFlow<()>) {
+        self.each_seed(seeds_of_environment(u64::MAX), body);
+    }
+
+    fn each_seed(&self, seeds: RangeInclusive<u64>, mut body: impl FnMut(u64) -> ControlFlow<()>) {
+        let hangs = |seed| format!("hangs; repeat with: {}", self.line(seed));
+        let watchdog = Watchdog::arm(self.hang_limit, hangs(*seeds.start()));
+        for seed in seeds {
+            watchdog.rearm(hangs(seed));
+            match catch_unwind(AssertUnwindSafe(|| body(seed))) {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => return,
+                Err(panic) => {
+                    eprintln!("\nrepeat with: {}\n", self.line(seed));
+                    resume_unwind(panic);
+                }
             }
         }
     }
@@ -105,7 +123,7 @@ fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn seeds_of_environment(count: u64) -> std::ops::RangeInclusive<u64> {
+fn seeds_of_environment(count: u64) -> RangeInclusive<u64> {
     let number = |name: &str| {
         let text = std::env::var(name).ok()?;
         let parsed = text.parse();
@@ -121,23 +139,34 @@ fn seeds_of_environment(count: u64) -> std::ops::RangeInclusive<u64> {
 /// Aborts the process with a message unless it is dropped in time: a hang has no other witness.
 #[must_use = "dropping it disarms it"]
 pub struct Watchdog {
-    _disarm: mpsc::Sender<()>,
+    messages: mpsc::Sender<String>,
 }
 
 impl Watchdog {
     /// Starts the clock.
-    pub fn arm(limit: Duration, message: String) -> Self {
-        let (disarm, disarmed) = mpsc::channel::<()>();
+    pub fn arm(limit: Duration, mut message: String) -> Self {
+        let (sender, messages) = mpsc::channel();
         std::thread::spawn(move || {
-            if disarmed.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
-                // Past the harness's capture, which an abort would throw away.
-                let seconds = limit.as_secs();
-                let line = format!("\nno end after {seconds} s: {message}\n");
-                let _ = std::io::stderr().write_all(line.as_bytes());
-                std::process::abort();
+            loop {
+                match messages.recv_timeout(limit) {
+                    Ok(next) => message = next,
+                    Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                    Err(mpsc::RecvTimeoutError::Timeout) => break,
+                }
             }
+            // Past the harness's capture, which an abort would throw away.
+            let seconds = limit.as_secs();
+            let line = format!("\nno end after {seconds} s: {message}\n");
+            let _ = std::io::stderr().write_all(line.as_bytes());
+            std::process::abort();
         });
-        Watchdog { _disarm: disarm }
+        Watchdog { messages: sender }
+    }
+
+    /// Starts the clock anew, with another message.
+    pub fn rearm(&self, message: String) {
+        // The thread ends with the watchdog alone.
+        let _ = self.messages.send(message);
     }
 }
 
@@ -169,6 +198,18 @@ mod tests {
         if std::env::var_os("SEED").is_none() && std::env::var_os("SEEDS").is_none() {
             assert_eq!(*seen.borrow(), [1, 2, 3]);
             assert_eq!(panic.downcast_ref::<&str>(), Some(&"three"));
+        }
+    }
+
+    #[test]
+    fn seeds_come_until_the_body_breaks() {
+        let mut seen = Vec::new();
+        crate::case!().seeds_until(|seed| {
+            seen.push(seed);
+            if seen.len() == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        if std::env::var_os("SEED").is_none() && std::env::var_os("SEEDS").is_none() {
+            assert_eq!(seen, [1, 2, 3]);
         }
     }
 

@@ -3,7 +3,7 @@
 mod faults;
 mod world;
 
-use std::cell::Cell;
+use std::ops::ControlFlow;
 
 use sapwood::{Db, Engine};
 use sapwood_disk::SimDisk;
@@ -22,11 +22,10 @@ fn images() -> u64 {
 
 #[test]
 fn any_crash_leaves_a_prefix_of_all_changes() {
-    let (wanted, seen) = (images(), Cell::new(0_u64));
-    case!().seeds(1 << 20, |seed| {
-        if seen.get() < wanted {
-            seen.set(seen.get() + crashes_of_a_stream(seed));
-        }
+    let (wanted, mut seen) = (images(), 0);
+    case!().seeds_until(|seed| {
+        seen += crashes_of_a_stream(seed);
+        if seen < wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
 }
 
