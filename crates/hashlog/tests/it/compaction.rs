@@ -460,7 +460,7 @@ fn a_thread_comes_when_there_is_work_and_goes_with_the_log() {
 /// What a sample of the log says is near what is right, whatever was done to it.
 #[test]
 fn garbage_is_estimated_well() {
-    const COUNT: u64 = 40_000;
+    const COUNT: u64 = 12_000;
     let right = |log: &HashLog, configuration: Configuration, live: u64, what: &str| {
         let record = if configuration.layout == Layout::Fixed8 { 24 } else { 32 };
         let all = log_bytes(&log.stats());

@@ -25,7 +25,9 @@ impl Text {
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let period = [&self.head, &[BETWEEN][..]].concat();
-        period.iter().copied().cycle().take(self.len).collect()
+        let mut bytes = period.repeat(self.len.div_ceil(period.len()));
+        bytes.truncate(self.len);
+        bytes
     }
 
     /// The text that bytes are of. Bytes of two texts are of none, wherever they meet.
