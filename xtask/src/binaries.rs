@@ -73,9 +73,14 @@ impl Binary {
     /// The names of its tests that `filters` pick.
     fn tests(&self, filters: &[String]) -> Result<Vec<String>, String> {
         let list = ["--list", "--format", "terse"].map(str::to_owned);
+        let path = self.path.display();
         let listed = self.run(&[filters, &list].concat());
-        let text = listed.map_err(|e| format!("cannot start {}: {e}", self.path.display()))?;
-        let text = String::from_utf8_lossy(&text.stdout);
+        let listed = listed.map_err(|e| format!("cannot start {path}: {e}"))?;
+        if !listed.status.success() {
+            let said = String::from_utf8_lossy(&listed.stderr);
+            return Err(format!("{path} does not list its tests: {}\n{said}", listed.status));
+        }
+        let text = String::from_utf8_lossy(&listed.stdout);
         Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
     }
 }
@@ -89,7 +94,8 @@ fn deal(tests: &[String]) -> Vec<Vec<String>> {
 }
 
 /// Runs the tests of the programs that `build` selects by arguments of `cargo test`, of these the ones that
-/// `filters` pick. Prints the output of each process when it ends; a failed one stops no other.
+/// `filters` pick, of each program at least one. Prints the output of each process when it ends; a failed one
+/// stops no other.
 pub(crate) fn run_all(root: &Path, build_args: &[String], filters: &[String]) -> ExitCode {
     let refuse = |why: String| {
         eprintln!("error: {why}");
@@ -160,6 +166,13 @@ pub(crate) fn run_all(root: &Path, build_args: &[String], filters: &[String]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_fails_to_list_its_tests_is_an_error() {
+        let (name, path, folder) = ("crate it".to_owned(), "false".into(), ".".into());
+        let error = Binary { name, path, folder, bytes: 0 }.tests(&[]).expect_err("it fails");
+        assert!(error.contains("does not list its tests"), "{error}");
+    }
 
     #[test]
     fn each_test_is_dealt_once_and_none_to_a_crowd() {

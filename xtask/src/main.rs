@@ -29,7 +29,7 @@ enum Chore {
         all: bool,
     },
     /// The programs of unit and integration tests, several at a time: of all, or of those that arguments of
-    /// `cargo test` select, as in `-p sapwood-wal --tests -- replay`
+    /// `cargo test` select, as in `-p sapwood-wal --test it -- crashes`
     Binaries {
         /// For `cargo test`; behind `--`, parts of the names of tests
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
