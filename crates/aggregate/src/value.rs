@@ -8,6 +8,7 @@
 pub(crate) mod comparison;
 mod convert;
 pub(crate) mod exact;
+pub(crate) mod float_sum;
 pub(crate) mod number;
 #[cfg(feature = "serde")]
 mod serialize;

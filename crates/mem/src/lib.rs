@@ -6,6 +6,7 @@
 //! | [`region`] | mapped memory and the pages under it |
 //! | [`reserve`] | address space that is filled with memory as it grows, without moving |
 //! | [`words`] | an array of atomic words, which a file may fill |
+//! | [`vector`] | loops compiled for the vector instructions of the processor |
 //! | [`shared`] | bytes of a file that are written by storing to memory |
 //! | [`view`] | bytes of a file that nothing changes any more |
 //! | [`ring`] | buffers that the kernel fills from files, many at a time |
@@ -35,6 +36,7 @@ pub mod shared;
 pub mod slice;
 mod stripe;
 pub mod sync;
+pub mod vector;
 pub mod view;
 pub mod words;
 

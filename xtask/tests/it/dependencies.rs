@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("sapwood-derive", &[]),
     ("sapwood-engine", &[]),
-    ("sapwood-aggregate", &["sapwood-engine", "sapwood-schema"]),
+    ("sapwood-aggregate", &["sapwood-engine", "sapwood-mem", "sapwood-schema"]),
     ("sapwood-mem", &[]),
     ("sapwood-chunkmap", &["sapwood-engine", "sapwood-mem"]),
     ("sapwood-disk", &["sapwood-mem"]),
@@ -21,7 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["sapwood-aggregate", "sapwood-chunkmap", "sapwood-disk", "sapwood-engine"],
     ),
     ("sapwood-schema", &["sapwood-engine"]),
-    ("sapwood-sql", &["sapwood-schema"]),
+    ("sapwood-sql", &["sapwood-aggregate", "sapwood-schema"]),
     ("sapwood-wal", &["sapwood-disk", "sapwood-engine"]),
     (
         "sapwood-execute",

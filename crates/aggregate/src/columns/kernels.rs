@@ -6,7 +6,7 @@
 //! as an unsigned one in the same order: signed ones have their sign bit flipped. A mask has all bits
 //! of a lane set, or none.
 
-use fearless_simd::{Level, dispatch};
+use sapwood_mem::vector::Level;
 
 use crate::value::comparison::Comparison;
 use crate::value::number::{Form, Number, Order};
@@ -114,7 +114,10 @@ macro_rules! kernels {
         pub(crate) fn $name(level: Level, $($argument: $type),*) $(-> $result)? {
             #[inline(always)]
             fn inner($($argument: $type),*) $(-> $result)? $body
-            dispatch!(level, _simd => inner($($argument),*))
+            level.run(
+                #[inline(always)]
+                || inner($($argument),*),
+            )
         }
     )*};
 }
@@ -383,7 +386,7 @@ mod tests {
     use crate::value::Value;
 
     fn level() -> Level {
-        Level::new()
+        Level::detected()
     }
 
     #[test]
@@ -399,7 +402,7 @@ mod tests {
                 for count in [1, 2, 7] {
                     let len = (count - 1) * stride + number.bytes();
                     let mut lanes = vec![0; count];
-                    gather(Level::new(), number, &bytes[..len], stride, &mut lanes);
+                    gather(Level::detected(), number, &bytes[..len], stride, &mut lanes);
                     for at in 0..count {
                         let item = &bytes[at * stride..][..number.bytes()];
                         let bias = if number.form() == Form::Signed { i128::from(SIGN) } else { 0 };

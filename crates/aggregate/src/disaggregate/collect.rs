@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use fearless_simd::Level;
 use sapwood_engine::{Addresses, ColumnBatch, RecordAddress, RecordRun, Validity};
+use sapwood_mem::vector::Level;
 
 use super::Action;
 use super::chunk::{AddressColumn, CHUNK, Chunk, Ints, Keys, Risks};
@@ -325,7 +325,7 @@ impl<'d> Collector<'d> {
         if count * HELD_SHARE < batch.len() || count < STEPPED_MIN {
             return false;
         }
-        let level = Level::new();
+        let level = Level::detected();
         let (mut sum, mut extremes) = (0, (i64::MAX, i64::MIN));
         let mut some = [[0; 8]; RUN];
         for_each_piece(values, &bits, &mut some, |values| {

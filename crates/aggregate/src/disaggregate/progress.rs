@@ -1,6 +1,6 @@
 //! The progress of a disaggregation: the outcome of each share so far.
 
-use fearless_simd::Level;
+use sapwood_mem::vector::Level;
 
 use super::Action;
 use super::field::{Amount, Change, Refusal};
@@ -122,7 +122,7 @@ impl DisaggregationProgress {
     /// # Panics
     /// If there is no such batch.
     pub fn record_words(&mut self, batch: usize, before: &[i64], given: i128) {
-        let sum = kernels::sum_signed(Level::new(), before);
+        let sum = kernels::sum_signed(Level::detected(), before);
         self.record_sums(batch, before.len() as u64, sum, given);
     }
 

@@ -3,8 +3,8 @@
 //! Of many objects the so many with the least keys are told from the others by one key, which is found
 //! by selection, not by sorting.
 
-use fearless_simd::Level;
 use sapwood_engine::HeldKeys;
+use sapwood_mem::vector::Level;
 
 use super::chunk::{Chunk, Keys};
 use super::disaggregator::Disaggregator;
@@ -200,7 +200,7 @@ impl WordChunks<'_> {
         if count > 4 * SAMPLE {
             let mut sample = self.sample(count);
             let mut guessed = Guessed::new(Guess::of(&mut sample, count, rank));
-            let level = Level::new();
+            let level = Level::detected();
             self.each(|keys| guessed.count(level, keys));
             if let Some(rank) = rank.checked_sub(guessed.below as usize)
                 && rank < guessed.between.len()

@@ -1,7 +1,7 @@
 //! The shares: the part of each object.
 
-use fearless_simd::Level;
 use sapwood_engine::{HeldKeys, RecordAddress, RecordRun};
+use sapwood_mem::vector::Level;
 
 use super::Action;
 use super::apportion;
@@ -149,7 +149,7 @@ impl WordParts {
         keys: &[[u8; 8]],
         words: &mut [[u8; 8]],
     ) -> Option<WordSums> {
-        let (level, &WordParts { least, more, below }) = (Level::new(), self);
+        let (level, &WordParts { least, more, below }) = (Level::detected(), self);
         if action == Action::Set {
             let before = kernels::span_of_words(level, words, (0, 0)).0;
             words.fill([0; 8]);
@@ -481,7 +481,7 @@ impl<'a> ShareBatch<'a> {
         match self.parts {
             BatchParts::Each(Ints::Narrow(parts)) => {
                 out.extend_from_slice(parts);
-                Some(kernels::sum_signed(Level::new(), parts))
+                Some(kernels::sum_signed(Level::detected(), parts))
             }
             BatchParts::Each(Ints::Wide(_)) => None,
             BatchParts::Equal { base, unit, word, .. } => {
@@ -491,7 +491,7 @@ impl<'a> ShareBatch<'a> {
                 match (self.word_keys(), word) {
                     (Some(keys), WordBound::Below(word)) => {
                         out.resize(keys.len(), 0);
-                        let level = Level::new();
+                        let level = Level::detected();
                         let units = kernels::choose_below(level, keys, word, more, least, out);
                         Some(sum_with(units))
                     }
@@ -502,7 +502,7 @@ impl<'a> ShareBatch<'a> {
                     (None, _) => {
                         // One of the two, so it fits.
                         out.extend((0..self.len()).map(|at| self.part(at) as i64));
-                        Some(kernels::sum_signed(Level::new(), out))
+                        Some(kernels::sum_signed(Level::detected(), out))
                     }
                 }
             }

@@ -2,8 +2,8 @@
 //!
 //! Objects that come one by one are gathered into a run first; batches are loaded a run at a time.
 
-use fearless_simd::Level;
 use sapwood_engine::{Column as Items, ColumnBatch, Validity};
+use sapwood_mem::vector::Level;
 use sapwood_schema::Cell;
 
 use crate::columns::Masking;
@@ -420,7 +420,7 @@ impl Scratch {
     pub(crate) fn new(columns: &ColumnPlan, states: &[StatePlan]) -> Scratch {
         let lanes = || Box::new([0; RUN]);
         Scratch {
-            level: Level::new(),
+            level: Level::detected(),
             columns: columns.columns.iter().map(|_| lanes()).collect(),
             misses: vec![false; columns.columns.len()],
             dictionaries: columns.columns.iter().map(|_| Dictionary::default()).collect(),

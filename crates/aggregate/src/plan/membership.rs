@@ -8,9 +8,9 @@ use std::hash::Hash;
 use std::ops::Bound;
 use std::sync::OnceLock;
 
-use fearless_simd::Level;
 use hashbrown::HashSet;
 use sapwood_engine::Column;
+use sapwood_mem::vector::Level;
 
 use crate::columns::Masking;
 use crate::columns::kernels::{self, Lanes};
@@ -240,7 +240,7 @@ mod tests {
                         mask.iter_mut().step_by(2).for_each(|mask| *mask = u64::MAX);
                     }
                     let was_live = |at: usize| !is_masked || at.is_multiple_of(2);
-                    let now = membership.mask(Level::new(), column, 0, masking, &mut [0; RUN], &mut mask);
+                    let now = membership.mask(Level::detected(), column, 0, masking, &mut [0; RUN], &mut mask);
                     let is_set = now == Masking::Masked;
                     prop_assert_eq!(is_set, is_masked || !selection.is_everything());
                     for (at, key) in keys.iter().enumerate().filter(|_| is_set) {

@@ -1,6 +1,6 @@
 //! The figures of a run of objects, by column, as a state takes them.
 
-use fearless_simd::Level;
+use sapwood_mem::vector::Level;
 
 use super::Side;
 use crate::columns::kernels;

@@ -1,6 +1,6 @@
 //! Sums, means and variances, without an error until the last rounding.
 //!
-//! Whole numbers are added in 128 bits and moved to an [`Exact`] sum where these overflow, so that
+//! Whole numbers are added in 128 bits and moved to a [`FloatSum`] where these overflow, so that
 //! only the final figure can be out of range. The variance is that of the definition,
 //! `(n Σx² - (Σx)²) / (n (n - 1))`: over exact sums it loses nothing, which no running method in
 //! floats can say.
@@ -9,6 +9,7 @@ use num_bigint::{BigInt, BigUint, Sign};
 
 use super::{CountOverflow, add_counts};
 use crate::value::exact::{Exact, quotient};
+use crate::value::float_sum::FloatSum;
 use crate::value::stored::{Corrupt, Reader};
 use crate::value::{Float, Spread, Value};
 
@@ -16,9 +17,9 @@ use crate::value::{Float, Spread, Value};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sum {
     count: u64,
-    /// Part of the sum; the rest is in `exact`.
+    /// Part of the sum; the rest is in `floats`.
     ints: i128,
-    exact: Exact,
+    floats: FloatSum,
     /// Whether a float was among them: then the sum is one.
     has_floats: bool,
 }
@@ -34,7 +35,7 @@ impl Sum {
             Value::Float(value) => {
                 self.count += 1;
                 self.has_floats = true;
-                self.exact.add_float(value.get());
+                self.floats.add(value.get());
             }
             Value::Bool(_) | Value::Bytes(_) => unreachable!("I-FINITE: numbers only"),
         }
@@ -49,20 +50,20 @@ impl Sum {
 
     #[cold]
     fn spill(&mut self, next: i128) -> i128 {
-        self.exact.add_int(self.ints);
+        self.floats.add_int(self.ints);
         next
     }
 
     pub(crate) fn merge(&mut self, other: &Sum) -> Result<(), CountOverflow> {
         add_counts(&mut self.count, other.count)?;
         self.push_ints(0, other.ints);
-        self.exact.merge(&other.exact);
+        self.floats.merge(&other.floats);
         self.has_floats |= other.has_floats;
         Ok(())
     }
 
     fn total(&self) -> Exact {
-        let mut total = self.exact.clone();
+        let mut total = self.floats.total();
         total.add_int(self.ints);
         total
     }
@@ -99,7 +100,8 @@ impl Sum {
             flag @ (0 | 1) => flag == 1,
             _ => return Err(reader.corrupt("the type of a sum is unknown")),
         };
-        Ok(Sum { count, ints: 0, exact: Exact::decode(reader)?, has_floats })
+        let floats = FloatSum::from(Exact::decode(reader)?);
+        Ok(Sum { count, ints: 0, floats, has_floats })
     }
 }
 
@@ -117,6 +119,32 @@ fn rounded(total: &Exact, divisor: u64) -> Result<Value<'static>, OutOfRange> {
 
 fn float(value: Option<f64>) -> Option<Value<'static>> {
     value.and_then(Float::new).map(Value::Float)
+}
+
+const ABOVE: &str = "above 2^1024";
+
+/// The sum of the squared distances from the mean of `count` numbers, by a divisor.
+fn spread_of(sum: &Exact, squares: &Exact, count: u64, divisor: u64) -> Result<f64, OutOfRange> {
+    let (sum, sum_exponent) = sum.scaled();
+    let (squares, squares_exponent) = squares.scaled();
+    let exponent = squares_exponent.min(2 * sum_exponent);
+    let spread: BigInt = ((squares * count) << (squares_exponent - exponent))
+        - ((&sum * &sum) << (2 * sum_exponent - exponent));
+    // Of no numbers are the squares less than that, but a state may have been made up.
+    if spread.sign() == Sign::Minus {
+        return Err("less than zero, so the partial state is not of any numbers".to_owned());
+    }
+    let divisor = BigUint::from(count) * divisor;
+    quotient(&spread, exponent, &divisor).ok_or_else(|| ABOVE.to_owned())
+}
+
+/// The sum of the squared distances of `count` floats from their mean, by `divisor`: from their sum and the sum of their
+/// squares, and rounded once. `None` if it is beyond the range of floats.
+///
+/// # Panics
+/// If `count` or `divisor` is zero.
+pub fn spread(sum: &FloatSum, squares: &FloatSum, count: u64, divisor: u64) -> Option<f64> {
+    spread_of(&sum.total(), &squares.total(), count, divisor).ok()
 }
 
 /// How many numbers, their mean, and the sum of their squared distances from it, each rounded once.
@@ -137,9 +165,9 @@ pub struct CentralMoments {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Moments {
     sum: Sum,
-    /// Part of the squares; the rest is in `exact`.
+    /// Part of the squares; the rest is in `floats`.
     squares: u128,
-    exact: Exact,
+    floats: FloatSum,
 }
 
 impl Moments {
@@ -151,23 +179,25 @@ impl Moments {
                 let square = value.unsigned_abs().checked_pow(2);
                 match square.and_then(|square| self.squares.checked_add(square)) {
                     Some(sum) => self.squares = sum,
-                    None => self.exact.add_int_squared(*value),
+                    None => self.floats.add_int_squared(*value),
                 }
             }
-            Value::Float(value) => self.exact.add_float_squared(value.get()),
+            Value::Float(value) => self.floats.add_squared(value.get()),
             Value::Bool(_) | Value::Bytes(_) => unreachable!("I-FINITE: numbers only"),
         }
     }
 
     pub(super) fn merge(&mut self, other: &Moments) -> Result<(), CountOverflow> {
         self.sum.merge(&other.sum)?;
-        self.exact.add(other.squares, 0);
-        self.exact.merge(&other.exact);
+        if other.squares != 0 {
+            self.floats.add_uint(other.squares);
+        }
+        self.floats.merge(&other.floats);
         Ok(())
     }
 
     fn squares(&self) -> Exact {
-        let mut squares = self.exact.clone();
+        let mut squares = self.floats.total();
         squares.add(self.squares, 0);
         squares
     }
@@ -199,18 +229,8 @@ impl Moments {
         if divisor == 0 || count == 0 {
             return Ok(None);
         }
-        let (sum, sum_exponent) = self.sum.total().scaled();
-        let (squares, squares_exponent) = self.squares().scaled();
-        let exponent = squares_exponent.min(2 * sum_exponent);
-        let spread: BigInt = ((squares * count) << (squares_exponent - exponent))
-            - ((&sum * &sum) << (2 * sum_exponent - exponent));
-        // Of no numbers are the squares less than that, but a state may have been made up.
-        if spread.sign() == Sign::Minus {
-            return Err("less than zero, so the partial state is not of any numbers".to_owned());
-        }
-        let divisor = BigUint::from(count) * divisor;
-        let variance = float(quotient(&spread, exponent, &divisor));
-        variance.map(Some).ok_or_else(|| "above 2^1024".to_owned())
+        let variance = spread_of(&self.sum.total(), &self.squares(), count, divisor)?;
+        float(Some(variance)).map(Some).ok_or_else(|| ABOVE.to_owned())
     }
 
     /// The root of the variance.
@@ -229,7 +249,8 @@ impl Moments {
 
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Moments, Corrupt> {
         let sum = Sum::decode(reader)?;
-        Ok(Moments { sum, squares: 0, exact: Exact::decode(reader)? })
+        let floats = FloatSum::from(Exact::decode(reader)?);
+        Ok(Moments { sum, squares: 0, floats })
     }
 }
 

@@ -174,6 +174,13 @@ impl Exact {
         i128::try_from(number << shift).ok()
     }
 
+    /// The sum, if it is a whole number of 128 bits without a sign.
+    pub(crate) fn to_uint(&self) -> Option<u128> {
+        let (number, exponent) = self.scaled();
+        let shift = u32::try_from(exponent).ok().filter(|&shift| shift < 128)?;
+        u128::try_from(number << shift).ok()
+    }
+
     /// One form for one sum.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let (number, exponent) = self.scaled();
