@@ -188,14 +188,8 @@ impl<'a> Binder<'a> {
                 let value = self.bind(expr)?;
                 self.extract(&field.to_string(), value, at)
             }
-            Expr::Ceil { expr, .. } => {
-                let value = self.bind(expr)?;
-                self.call("ceil", vec![value], at)
-            }
-            Expr::Floor { expr, .. } => {
-                let value = self.bind(expr)?;
-                self.call("floor", vec![value], at)
-            }
+            Expr::Ceil { expr, field } => self.whole("ceil", expr, field, at),
+            Expr::Floor { expr, field } => self.whole("floor", expr, field, at),
             Expr::Position { expr, r#in } => {
                 let (part, whole) = (self.bind(expr)?, self.bind(r#in)?);
                 self.call("strpos", vec![whole, part], at)
@@ -453,6 +447,28 @@ impl<'a> Binder<'a> {
         Ok((convert.collect::<Result<_>>()?, kind))
     }
 
+    /// `ceil(x)` or `floor(x)`, which the grammar lets have a unit or digits.
+    fn whole(
+        &mut self,
+        name: &str,
+        expr: &Expr,
+        field: &ast::CeilFloorKind,
+        at: Span,
+    ) -> Result<Node> {
+        match field {
+            ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) => {
+                let value = self.bind(expr)?;
+                self.call(name, vec![value], at)
+            }
+            ast::CeilFloorKind::DateTimeField(_) => Err(Error::unsupported(format!(
+                "{name} is of numbers: date_trunc('day', x) is of dates and timestamps"
+            ))),
+            ast::CeilFloorKind::Scale(_) => Err(Error::unsupported(format!(
+                "{name} takes one argument: {name}(x * 100) / 100 keeps two digits"
+            ))),
+        }
+    }
+
     fn extract(&mut self, field: &str, value: Node, at: Span) -> Result<Node> {
         let Some(field) = Field::of_name(field) else {
             return Err(Error::meaning(format!(
@@ -665,6 +681,13 @@ fn text_literal(value: &ast::Value) -> Result<String> {
 /// Whole numbers, decimals with a point, and floats with an exponent.
 fn number(digits: &str) -> Result<Value<'static>> {
     let digits = digits.replace('_', "");
+    for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
+        if let Some(rest) = digits.to_ascii_lowercase().strip_prefix(prefix) {
+            let whole = u128::from_str_radix(rest, radix);
+            let too_large = |_| Error::value(format!("{digits} is too large for uhugeint"));
+            return whole.map(Value::from).map_err(too_large);
+        }
+    }
     if digits.contains(['e', 'E']) {
         return match digits.parse::<f64>() {
             Ok(value) if value.is_finite() => Ok(Value::Float(value)),
@@ -750,13 +773,25 @@ fn no_type(text: &str) -> Error {
 
 /// An interval behind a sign.
 fn interval(interval: &ast::Interval) -> Result<Interval> {
-    let unit = match &interval.leading_field {
+    let ast::Interval {
+        value,
+        leading_field,
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: None,
+    } = interval
+    else {
+        return Err(Error::unsupported(
+            "an interval has one unit, without a precision: interval 3 day",
+        ));
+    };
+    let unit = match leading_field {
         None => None,
         Some(field) => Some(Unit::of_name(&field.to_string()).ok_or_else(|| {
             Error::meaning(format!("`{field}` is no unit of time: there are {}", Unit::NAMES))
         })?),
     };
-    let text = match &*interval.value {
+    let text = match &**value {
         Expr::Value(value) => match &value.value {
             ast::Value::Number(digits, _) => digits.clone(),
             value => text_literal(value)?,

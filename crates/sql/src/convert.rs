@@ -5,6 +5,7 @@ use std::fmt::Write;
 use sapwood_schema::{DAY_SECONDS, POWERS_OF_TEN, Precision, Type, Value, rescale};
 
 use crate::error::{Error, Result};
+use crate::functions::scaled_to_whole;
 use crate::kind::Kind;
 use crate::node::OnFailure;
 use crate::vector::{Data, Vector};
@@ -140,8 +141,7 @@ pub(crate) fn convert_value<'a>(value: &'a Value<'_>, to: &Kind) -> Option<Value
             Value::from(whole as u128)
         }
         (Value::Float(value), Kind::Decimal(scale)) => {
-            let scaled = value * 10_f64.powi((*scale).into());
-            let units = scaled.round();
+            let units = scaled_to_whole(*value, (*scale).into());
             if !units.is_finite() || units.abs() >= 1e38 {
                 return None;
             }

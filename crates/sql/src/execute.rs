@@ -172,7 +172,7 @@ pub(crate) fn execute(
     let mut first = workers.remove(0);
     for worker in workers {
         match (&mut first, worker) {
-            (Worker::Grouped(first), Worker::Grouped(other)) => first.merge(&other)?,
+            (Worker::Grouped(first), Worker::Grouped(other)) => first.merge(&other),
             (Worker::Rows(first), Worker::Rows(other)) => first.merge(*other),
             _ => unreachable!("all are of one plan"),
         }

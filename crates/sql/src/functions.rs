@@ -516,18 +516,15 @@ fn round(
     let too_large = || Error::value(format!("a value is too large for {kind}"));
     let data = match &out.vector.data {
         Data::Float(values) => {
-            let power = 10_f64.powi(digits.clamp(-400, 400) as i32);
             let apply = |row: usize| {
                 let value = values[row * step];
-                let scaled = value * power;
-                match scaled.is_finite() && power != 0.0 {
-                    true => scaled.round() / power,
-                    // Finer than a float is, or coarser than the largest.
-                    false if digits < 0 => 0.0,
-                    false => value,
+                let rounded = round_float(value, digits);
+                match rounded.is_finite() || !value.is_finite() {
+                    true => Ok(rounded),
+                    false => Err(too_large()),
                 }
             };
-            Data::Float((0..len).map(apply).collect())
+            Data::Float((0..len).map(apply).collect::<Result<_>>()?)
         }
         Data::Int(values) => {
             let apply = |row: usize| match is_null(row) {
@@ -552,6 +549,81 @@ fn round(
         other => unreachable!("{other:?} are not rounded"),
     };
     Ok(Vector { data, nulls })
+}
+
+/// The whole number nearest to `value * 10^digits`, halves away from zero; at least 2^52, and so whole without
+/// rounding, or infinite, where floats have no digits there.
+///
+/// The value itself is looked at, not a rounded product: 2.675 is a float below the half of 2.67 and 2.68.
+pub(crate) fn scaled_to_whole(value: f64, digits: u16) -> f64 {
+    let scaled = value * power_of_ten(digits);
+    let (magnitude, whole) = (scaled.abs(), scaled.abs().floor());
+    if magnitude.is_nan() || magnitude >= 2_f64.powi(52) {
+        return scaled;
+    }
+    // The product is off by a few units in the last place at most.
+    if (magnitude - whole - 0.5).abs() > magnitude * f64::EPSILON * 4.0 {
+        return scaled.round();
+    }
+    // A half ends with the bit behind those of `10^digits`.
+    let halves = value.abs() * 2_f64.powi(i32::from(digits) + 1);
+    let is_half = halves.is_finite() && halves % 2.0 == 1.0;
+    let is_above = is_half || {
+        let rounded = format!("{:.*}", usize::from(digits), value.abs()).replace('.', "");
+        rounded.parse::<f64>().is_ok_and(|rounded| rounded > whole)
+    };
+    (whole + f64::from(u8::from(is_above))).copysign(value)
+}
+
+/// Ten to a power, rounded once.
+fn power_of_ten(exponent: u16) -> f64 {
+    match exponent {
+        0..=22 => 10_f64.powi(exponent.into()),
+        _ => format!("1e{exponent}").parse().unwrap_or(f64::INFINITY),
+    }
+}
+
+fn round_float(value: f64, digits: i64) -> f64 {
+    let places = digits.unsigned_abs().min(400) as u16;
+    if !value.is_finite() {
+        return value;
+    }
+    if digits >= 0 {
+        let scaled = scaled_to_whole(value, places);
+        return match scaled.abs() < 2_f64.powi(52) {
+            true if places <= 22 => scaled / power_of_ten(places),
+            true => format!("{scaled}e-{places}").parse().unwrap_or(value),
+            // Finer than a float is.
+            false => value,
+        };
+    }
+    round_to_tens(value.abs(), places).copysign(value)
+}
+
+/// A number that is not negative, to a multiple of ten to a power.
+fn round_to_tens(value: f64, places: u16) -> f64 {
+    let power = power_of_ten(places);
+    if value < 2_f64.powi(53) {
+        // The rest is exact, and so is the difference.
+        let rest = value % power;
+        return value - rest + if rest * 2.0 >= power { power } else { 0.0 };
+    }
+    // A whole number of many digits.
+    let digits = format!("{value:.0}");
+    let Some(kept) = digits.len().checked_sub(places.into()) else { return 0.0 };
+    let (kept, rest) = digits.split_at(kept);
+    let is_up = rest.starts_with(['5', '6', '7', '8', '9']);
+    let nines = kept.len() - kept.trim_end_matches('9').len();
+    let (head, nines) = kept.split_at(kept.len() - nines);
+    let rounded = match (is_up, head.as_bytes().split_last()) {
+        (false, _) => format!("0{kept}e{places}"),
+        (true, None) => format!("1{}e{places}", "0".repeat(nines.len())),
+        (true, Some((last, head))) => {
+            let head = String::from_utf8_lossy(head);
+            format!("{head}{}{}e{places}", char::from(last + 1), "0".repeat(nines.len()))
+        }
+    };
+    rounded.parse().unwrap_or(f64::INFINITY)
 }
 
 fn round_whole(value: i128, digits: i64) -> i128 {
@@ -676,6 +748,44 @@ mod tests {
             assert_eq!(substring(text, from, count).as_deref(), Ok(expected), "{text} {from}");
         }
         assert!(substring("a", 1, Some(-1)).is_err());
+    }
+
+    #[test]
+    fn floats_are_rounded_by_what_they_are() {
+        for (value, digits, expected) in [
+            (2.675, 2, 2.67),
+            (30.65, 1, 30.6),
+            (42.12345, 4, 42.1234),
+            (-2.675, 2, -2.67),
+            (0.125, 2, 0.13),
+            (-0.125, 2, -0.13),
+            (2.5, 0, 3.0),
+            (-2.5, 0, -3.0),
+            (0.5, 0, 1.0),
+            (0.499_999_999_999_999_94, 0, 0.0),
+            (1.005, 2, 1.0),
+            (1e300, 5, 1e300),
+            (1.5e-300, 300, 2e-300),
+            (f64::from_bits(1), 400, f64::from_bits(1)),
+            (1234.5, -2, 1200.0),
+            (25.0, -1, 30.0),
+            (1_499.999_999_999_999_8, -3, 1_000.0),
+            (1e300, -299, 1e300),
+            (1e300, -301, 0.0),
+            (6e300, -301, 1e301),
+            (1.5e308, -308, f64::INFINITY),
+            (1.4e308, -308, 1e308),
+            (9_999_999_999_999_999_999.0, -1, 10_000_000_000_000_000_000.0),
+            (19_999_999_999_999_999_999_999.0, -3, 2e22),
+            (123_456_789_012_345_678_901_234.0, -4, 123_456_789_012_345_680_000_000.0),
+            (7.0, -309, 0.0),
+        ] {
+            assert_eq!(round_float(value, digits), expected, "round({value}, {digits})");
+        }
+        for value in [f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!((round_float(value, -1), round_float(value, 1)), (value, value));
+        }
+        assert!(round_float(f64::NAN, -1).is_nan() && round_float(f64::NAN, 2).is_nan());
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use execute::Options;
 pub use session::{Outcome, Session, Statement, parse};
 pub use source::{
-    Catalog, Change, ChangeError, Changed, KeyFilter, Request, Scan, Sink, Source, SourceColumn,
-    SourceResult, TableName, TableSummary,
+    Catalog, Change, ChangeError, Changed, Filling, KeyFilter, Request, Scan, Sink, Source,
+    SourceColumn, SourceResult, TableName, TableSummary,
 };
 pub use vector::{BATCH_ROWS, Batch, Data, Strings, Vector};

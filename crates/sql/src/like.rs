@@ -33,22 +33,31 @@ enum Shape {
     Other,
 }
 
+/// The lower case of a letter, where that is one letter.
+fn fold(letter: char) -> char {
+    let mut lower = letter.to_lowercase();
+    match (lower.next(), lower.next()) {
+        (Some(lower), None) => lower,
+        _ => letter,
+    }
+}
+
 impl Pattern {
     /// Reads a pattern, in which `escape` makes letters of the signs behind it.
     ///
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn new(text: &str, escape: Option<char>, case: Case) -> Result<Pattern, String> {
-        let text = match case {
-            Case::Sensitive => text.to_owned(),
-            Case::Insensitive => text.to_lowercase(),
-        };
         let mut parts = Vec::new();
+        let of_letter = |letter| match case {
+            Case::Sensitive => Part::Letter(letter),
+            Case::Insensitive => Part::Letter(fold(letter)),
+        };
         let mut letters = text.chars();
         while let Some(letter) = letters.next() {
             if Some(letter) == escape {
                 match letters.next() {
-                    Some(letter) => parts.push(Part::Letter(letter)),
+                    Some(letter) => parts.push(of_letter(letter)),
                     None => return Err("a pattern does not end with its escape sign".to_owned()),
                 }
                 continue;
@@ -57,7 +66,7 @@ impl Pattern {
                 '%' if parts.last() == Some(&Part::Any) => {}
                 '%' => parts.push(Part::Any),
                 '_' => parts.push(Part::One),
-                letter => parts.push(Part::Letter(letter)),
+                letter => parts.push(of_letter(letter)),
             }
         }
         let shape = Shape::of(&parts);
@@ -68,7 +77,10 @@ impl Pattern {
     pub(crate) fn matches(&self, text: &str) -> bool {
         match self.case {
             Case::Sensitive => self.matches_folded(text),
-            Case::Insensitive => self.matches_folded(&text.to_lowercase()),
+            Case::Insensitive => {
+                let folded: String = text.chars().map(fold).collect();
+                self.matches_folded(&folded)
+            }
         }
     }
 
@@ -179,6 +191,19 @@ mod tests {
         let pattern = Pattern::new("ÄB%", None, Case::Insensitive).expect("a pattern");
         assert!(pattern.matches("äbc") && pattern.matches("ÄBC") && !pattern.matches("ab"));
         assert!(Pattern::new("a!", Some('!'), Case::Sensitive).is_err());
+        for (pattern, escape, text, expected) in [
+            ("aE%", Some('E'), "A%", true),
+            ("aE%", Some('E'), "ab", false),
+            ("aE%", Some('e'), "AEb", true),
+            // Its lower case is two letters.
+            ("_", None, "\u{130}", true),
+            ("\u{130}", None, "\u{130}", true),
+            ("%\u{3a3}", None, "\u{391}\u{3a3}", true),
+            ("%\u{3c3}", None, "\u{391}\u{3a3}", true),
+        ] {
+            let compiled = Pattern::new(pattern, escape, Case::Insensitive).expect("a pattern");
+            assert_eq!(compiled.matches(text), expected, "{text} ilike {pattern}");
+        }
     }
 
     #[test]

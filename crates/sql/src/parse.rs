@@ -1,7 +1,9 @@
 //! Statements, read from text.
 
+use std::any::TypeId;
+
 use sqlparser::ast::{Query, SetExpr, Statement};
-use sqlparser::dialect::GenericDialect;
+use sqlparser::dialect::{Dialect, GenericDialect};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
@@ -11,6 +13,73 @@ use crate::error::{Error, ErrorKind, Result};
 /// Operators that follow each other without a parenthesis or a comma between them: each is a step down in the
 /// tree that the parser makes, and trees are walked by recursion.
 const CHAIN_MAX: usize = 250;
+
+/// Cuts a text as the generic dialect does, with numbers such as `1_000` and `0x1F`.
+#[derive(Debug)]
+struct Tokens(GenericDialect);
+
+impl Dialect for Tokens {
+    /// Lets the tokenizer take this for the generic dialect.
+    fn dialect(&self) -> TypeId {
+        self.0.dialect()
+    }
+
+    fn supports_numeric_literal_underscores(&self) -> bool {
+        true
+    }
+
+    fn supports_non_decimal_integer_literals(&self) -> bool {
+        true
+    }
+
+    fn is_identifier_start(&self, ch: char) -> bool {
+        self.0.is_identifier_start(ch)
+    }
+
+    fn is_identifier_part(&self, ch: char) -> bool {
+        self.0.is_identifier_part(ch)
+    }
+
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        self.0.is_delimited_identifier_start(ch)
+    }
+
+    fn supports_copy_from_stdin_data(&self) -> bool {
+        self.0.supports_copy_from_stdin_data()
+    }
+
+    fn supports_literal_prefix_in_qualified_name(&self) -> bool {
+        self.0.supports_literal_prefix_in_qualified_name()
+    }
+
+    fn supports_multiline_comment_hints(&self) -> bool {
+        self.0.supports_multiline_comment_hints()
+    }
+
+    fn supports_nested_comments(&self) -> bool {
+        self.0.supports_nested_comments()
+    }
+
+    fn supports_pipe_operator(&self) -> bool {
+        self.0.supports_pipe_operator()
+    }
+
+    fn supports_quote_delimited_string(&self) -> bool {
+        self.0.supports_quote_delimited_string()
+    }
+
+    fn supports_string_escape_constant(&self) -> bool {
+        self.0.supports_string_escape_constant()
+    }
+
+    fn supports_tilde_like_match_operator(&self) -> bool {
+        self.0.supports_tilde_like_match_operator()
+    }
+
+    fn supports_unicode_string_literal(&self) -> bool {
+        self.0.supports_unicode_string_literal()
+    }
+}
 
 /// A statement: one of SQL, or the one that this crate adds.
 #[derive(Debug, Clone)]
@@ -27,10 +96,11 @@ pub(crate) fn statements(sql: &str) -> Result<Vec<Parsed>> {
 
 fn read(sql: &str) -> Result<Vec<Parsed>> {
     let dialect = GenericDialect {};
-    let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location().map_err(|error| {
-        let at = error.location;
-        Error::new(ErrorKind::Syntax, error.message).at(Span { start: at, end: at })
-    })?;
+    let tokens =
+        Tokenizer::new(&Tokens(dialect), sql).tokenize_with_location().map_err(|error| {
+            let at = error.location;
+            Error::new(ErrorKind::Syntax, error.message).at(Span { start: at, end: at })
+        })?;
     expect_shallow(&tokens)?;
     let statements = tokens.split(|token| token.token == Token::SemiColon);
     let is_something = |tokens: &&[TokenWithSpan]| {

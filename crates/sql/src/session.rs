@@ -122,7 +122,10 @@ impl<'a, C: Catalog + ?Sized> Session<'a, C> {
                 other => Err(Error::unsupported("`explain` is of a select").at(other.span())),
             },
             S::ExplainTable { table_name, .. } => self.describe(table_name).map(Outcome::Rows),
-            S::ShowTables { .. } => self.show_tables().map(Outcome::Rows),
+            S::ShowTables { .. } if statement.to_string() == "SHOW TABLES" => {
+                self.show_tables().map(Outcome::Rows)
+            }
+            S::ShowTables { .. } => Err(Error::unsupported("`show tables` shows all of them")),
             S::Insert(insert) => self.insert(insert),
             S::Update(update) => self.update(update),
             S::Delete(delete) => self.delete(delete),
@@ -137,9 +140,14 @@ impl<'a, C: Catalog + ?Sized> Session<'a, C> {
             }
             S::CreateTable(create) => self.create(create),
             S::AlterTable(alter) => self.alter(alter),
-            S::Drop { object_type: ast::ObjectType::Table, names, if_exists, .. } => {
-                self.drop_tables(names, *if_exists)
-            }
+            S::Drop {
+                object_type: ast::ObjectType::Table,
+                names,
+                if_exists,
+                temporary: false,
+                table: None,
+                ..
+            } => self.drop_tables(names, *if_exists),
             S::StartTransaction { .. } | S::Commit { .. } | S::Rollback { .. } => {
                 Err(Error::unsupported(
                     "transactions of several statements are not supported: each row changes atomically",

@@ -38,6 +38,27 @@ pub trait Catalog {
     /// Why it cannot be made.
     fn create(&self, name: &TableName, schema: Schema, engine: Option<&str>) -> SourceResult<()>;
 
+    /// Makes a table that has rows from its first moment on (`create table ... as select`): `fill` puts them in, and
+    /// answers whether it has all. Where it has not, there is no table. A catalog that others share, or that lasts, shows
+    /// the table to none before.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    fn create_filled(
+        &self,
+        name: &TableName,
+        schema: Schema,
+        engine: Option<&str>,
+        fill: &mut Filling<'_>,
+    ) -> SourceResult<()> {
+        self.create(name, schema, engine)?;
+        match self.open(name).map(|into| fill(&*into)) {
+            Ok(true) => Ok(()),
+            Ok(false) => self.drop_table(name),
+            Err(why) => self.drop_table(name).and(Err(why)),
+        }
+    }
+
     /// Removes a table (`drop table`).
     ///
     /// # Errors
@@ -62,6 +83,9 @@ pub trait Catalog {
     /// Why it cannot be written.
     fn write(&self, answer: &crate::Answer, file: &str) -> SourceResult<u64>;
 }
+
+/// Puts rows into a table, and answers whether it has put all.
+pub type Filling<'f> = dyn FnMut(&dyn Source) -> bool + 'f;
 
 /// The name of a table as a statement has it.
 #[derive(Debug, Clone, PartialEq, Eq)]

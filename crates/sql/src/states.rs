@@ -1,13 +1,16 @@
 //! Aggregates: what each group remembers of its values.
 //!
 //! The states of all groups stand in vectors, so that a batch goes into them in one loop. States of several
-//! threads merge. Sums of whole numbers and decimals are exact, or an error; those of floats carry what each
-//! addition loses (Neumaier), and so differ in the last digit at most with the order of the rows.
+//! threads merge. Sums are exact until they are rounded at the end: they depend neither on the order of the rows nor on
+//! the number of threads, and are an error only if the result itself is too large.
+
+use std::collections::HashMap;
 
 use datasketches::common::SearchCriteria;
 use datasketches::hll::{HllSketch, HllType, HllUnion};
 use datasketches::kll::KllSketch;
-use sapwood_schema::{POWERS_OF_TEN, Value};
+use sapwood_aggregate::{FloatSum, spread};
+use sapwood_schema::{Cell, POWERS_OF_TEN, Value};
 
 use crate::error::{Error, Result};
 use crate::functions::compare;
@@ -56,24 +59,25 @@ pub(crate) enum Root {
 #[derive(Debug)]
 pub(crate) enum States {
     Counts(Vec<u64>),
-    /// Sums of whole numbers, and how many there were.
+    /// Sums of whole numbers and of units of decimals, and how many there were.
     Whole {
+        /// Parts of the sums; the rest is in `spilled`.
         sums: Vec<i128>,
         counts: Vec<u64>,
-        limit: i128,
+        spilled: HashMap<u32, FloatSum>,
     },
-    /// As [`States::Whole`], of what has no sign.
-    Unsigned {
-        sums: Vec<u128>,
-        counts: Vec<u64>,
-    },
-    /// Sums of floats, what they lost, and how many there were.
+    /// Sums of floats, and how many there were.
     Floats {
-        sums: Vec<(f64, f64)>,
+        sums: Vec<FloatSum>,
         counts: Vec<u64>,
+        /// Sums of the values of a group that are infinite or NaN.
+        infinite: HashMap<u32, f64>,
     },
-    /// How many, their mean, and the squared differences from it.
-    Moments(Vec<(u64, f64, f64)>),
+    Moments {
+        moments: Vec<Moments>,
+        /// Groups that have a value that is infinite or NaN.
+        infinite: HashMap<u32, f64>,
+    },
     /// A value of each group; null until there is one.
     Extremes {
         values: Vec<Option<Vector>>,
@@ -88,6 +92,29 @@ pub(crate) enum States {
     Values(Vec<Vector>),
     Quantiles(Vec<Quantiles>),
     Distinct(Vec<HllSketch>),
+}
+
+/// Sums of floats and of their squares, and how many there were.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Moments {
+    count: u64,
+    sum: FloatSum,
+    squares: FloatSum,
+}
+
+impl Moments {
+    /// The variance; `None` of too few values.
+    fn variance(&self, over: Spread) -> Result<Option<f64>> {
+        let divisor = match over {
+            Spread::Sample => self.count.saturating_sub(1),
+            Spread::Population => self.count,
+        };
+        if divisor == 0 {
+            return Ok(None);
+        }
+        let variance = spread(&self.sum, &self.squares, self.count, divisor);
+        variance.map(Some).ok_or_else(|| Error::value("a variance is too large for double"))
+    }
 }
 
 /// Values of which quantiles are wanted: all while they are few, then a sketch.
@@ -184,14 +211,13 @@ impl Accumulator {
         let states = match aggregate {
             Aggregate::CountRows | Aggregate::Count => States::Counts(Vec::new()),
             Aggregate::Sum | Aggregate::Average => match input {
-                Kind::Float => States::Floats { sums: Vec::new(), counts: Vec::new() },
-                Kind::Huge => States::Unsigned { sums: Vec::new(), counts: Vec::new() },
+                Kind::Float => States::Floats {
+                    sums: Vec::new(),
+                    counts: Vec::new(),
+                    infinite: HashMap::new(),
+                },
                 _ => {
-                    let limit = match (aggregate, input) {
-                        (Aggregate::Sum, Kind::Decimal(_)) => POWERS_OF_TEN[38],
-                        _ => i128::MAX,
-                    };
-                    States::Whole { sums: Vec::new(), counts: Vec::new(), limit }
+                    States::Whole { sums: Vec::new(), counts: Vec::new(), spilled: HashMap::new() }
                 }
             },
             Aggregate::Min | Aggregate::Max | Aggregate::First => States::Extremes {
@@ -199,7 +225,9 @@ impl Accumulator {
                 is_max: aggregate == Aggregate::Max,
                 is_first: aggregate == Aggregate::First,
             },
-            Aggregate::Variance(..) => States::Moments(Vec::new()),
+            Aggregate::Variance(..) => {
+                States::Moments { moments: Vec::new(), infinite: HashMap::new() }
+            }
             Aggregate::BoolAnd | Aggregate::BoolOr => {
                 States::Truths { values: Vec::new(), is_and: aggregate == Aggregate::BoolAnd }
             }
@@ -227,15 +255,11 @@ impl Accumulator {
                 sums.resize(groups, 0);
                 counts.resize(groups, 0);
             }
-            States::Unsigned { sums, counts } => {
-                sums.resize(groups, 0);
+            States::Floats { sums, counts, .. } => {
+                sums.resize_with(groups, FloatSum::default);
                 counts.resize(groups, 0);
             }
-            States::Floats { sums, counts } => {
-                sums.resize(groups, (0.0, 0.0));
-                counts.resize(groups, 0);
-            }
-            States::Moments(moments) => moments.resize(groups, (0, 0.0, 0.0)),
+            States::Moments { moments, .. } => moments.resize_with(groups, Moments::default),
             States::Extremes { values, .. } => values.resize(groups, None),
             States::Truths { values, .. } => values.resize(groups, None),
             States::Values(values) => values.resize_with(groups, || Vector::new(data.clone())),
@@ -251,16 +275,11 @@ impl Accumulator {
     }
 
     /// Takes the values of some rows, each into its group: `groups` has one for each row.
-    pub(crate) fn update(
-        &mut self,
-        vector: Option<&Vector>,
-        rows: &[u32],
-        groups: &[u32],
-    ) -> Result<()> {
+    pub(crate) fn update(&mut self, vector: Option<&Vector>, rows: &[u32], groups: &[u32]) {
         let Some(vector) = vector else {
             let States::Counts(counts) = &mut self.states else { unreachable!("rows are counted") };
             groups.iter().for_each(|&group| counts[group as usize] += 1);
-            return Ok(());
+            return;
         };
         let mut new_rows = Vec::new();
         let mut new_groups = Vec::new();
@@ -274,17 +293,17 @@ impl Accumulator {
             }
             (rows, groups) = (&new_rows, &new_groups);
         }
-        self.states.update(vector, rows, groups, &self.input)
+        self.states.update(vector, rows, groups);
     }
 
     /// Takes what another has of its groups, each of which is a group here.
-    pub(crate) fn merge(&mut self, other: &Accumulator, groups: &[u32]) -> Result<()> {
+    pub(crate) fn merge(&mut self, other: &Accumulator, groups: &[u32]) {
         let Some(distinct) = &other.distinct else {
             return self.states.merge(&other.states, groups);
         };
         let rows: Vec<u32> = (0..distinct.values.len() as u32).collect();
         let groups: Vec<u32> = distinct.groups.iter().map(|own| groups[*own as usize]).collect();
-        self.update(Some(&distinct.values), &rows, &groups)
+        self.update(Some(&distinct.values), &rows, &groups);
     }
 
     /// The result of each group, of the kind that the aggregate has.
@@ -294,60 +313,50 @@ impl Accumulator {
             States::Counts(counts) => {
                 vector.data = Data::Int(counts.into_iter().map(|count| count as i64).collect());
             }
-            States::Whole { sums, counts, .. } => {
-                for (sum, count) in sums.into_iter().zip(counts) {
-                    match (count, self.aggregate, &self.input) {
-                        (0, ..) => vector.push_null(),
-                        (_, Aggregate::Sum, _) => vector.push_cell(&sapwood_schema::Cell::Big(sum)),
-                        (count, _, Kind::Decimal(scale)) => {
-                            let sum = Value::Decimal { units: sum, scale: *scale };
-                            let sum = match sum.to_type(&sapwood_schema::Type::F64) {
-                                Ok(Value::Float(sum)) => sum,
-                                _ => unreachable!("a decimal is a float"),
-                            };
-                            vector.push_value(&Value::Float(sum / count as f64));
+            States::Whole { sums, counts, mut spilled } => {
+                for ((sum, count), group) in sums.into_iter().zip(counts).zip(0..) {
+                    let spilled = spilled.remove(&group);
+                    match (count, self.aggregate) {
+                        (0, _) => vector.push_null(),
+                        (_, Aggregate::Sum) => {
+                            vector.push_cell(&whole_sum(sum, spilled, &self.input)?);
                         }
-                        (count, ..) => vector.push_value(&Value::Float(sum as f64 / count as f64)),
+                        (count, _) => {
+                            let mean = whole_mean(sum, spilled, count, &self.input)?;
+                            vector.push_value(&Value::Float(mean));
+                        }
                     }
                 }
             }
-            States::Unsigned { sums, counts } => {
-                for (sum, count) in sums.into_iter().zip(counts) {
-                    match (count, self.aggregate) {
-                        (0, _) => vector.push_null(),
-                        (_, Aggregate::Sum) => vector.push_cell(&sapwood_schema::Cell::Huge(sum)),
-                        (count, _) => vector.push_value(&Value::Float(sum as f64 / count as f64)),
-                    }
+            States::Floats { sums, counts, infinite } => {
+                for ((sum, count), group) in sums.into_iter().zip(counts).zip(0..) {
+                    let result = match (count, infinite.get(&group), self.aggregate) {
+                        (0, ..) => None,
+                        (_, Some(infinite), _) => Some(*infinite),
+                        (_, None, Aggregate::Sum) => {
+                            Some(sum.rounded().ok_or_else(|| too_large(&Kind::Float))?)
+                        }
+                        (count, None, _) => {
+                            Some(sum.quotient(count, 0).ok_or_else(|| too_large(&Kind::Float))?)
+                        }
+                    };
+                    vector.push_value(&result.map_or(Value::Null, Value::Float));
                 }
             }
-            States::Floats { sums, counts } => {
-                for ((sum, lost), count) in sums.into_iter().zip(counts) {
-                    let sum = if sum.is_finite() { sum + lost } else { sum };
-                    match (count, self.aggregate) {
-                        (0, _) => vector.push_null(),
-                        (_, Aggregate::Sum) => vector.push_value(&Value::Float(sum)),
-                        (count, _) => vector.push_value(&Value::Float(sum / count as f64)),
-                    }
-                }
-            }
-            States::Moments(moments) => {
+            States::Moments { moments, infinite } => {
                 let Aggregate::Variance(spread, root) = self.aggregate else {
                     unreachable!("moments are of variances")
                 };
-                for (count, _, squares) in moments {
-                    let over = match spread {
-                        Spread::Sample => count.saturating_sub(1),
-                        Spread::Population => count,
+                for (moments, group) in moments.into_iter().zip(0..) {
+                    let variance = match infinite.contains_key(&group) {
+                        true => Some(f64::NAN),
+                        false => moments.variance(spread)?,
                     };
-                    match (over, root) {
-                        (0, _) => vector.push_null(),
-                        (over, Root::Variance) => {
-                            vector.push_value(&Value::Float(squares / over as f64));
-                        }
-                        (over, Root::Deviation) => {
-                            vector.push_value(&Value::Float((squares / over as f64).sqrt()));
-                        }
-                    }
+                    let result = match root {
+                        Root::Variance => variance,
+                        Root::Deviation => variance.map(f64::sqrt),
+                    };
+                    vector.push_value(&result.map_or(Value::Null, Value::Float));
                 }
             }
             States::Extremes { values, .. } => {
@@ -400,9 +409,8 @@ impl Accumulator {
         let states = match &self.states {
             States::Counts(counts) => counts.len() * 8,
             States::Whole { sums, .. } => sums.len() * 24,
-            States::Floats { sums, .. } => sums.len() * 24,
-            States::Unsigned { sums, .. } => sums.len() * 24,
-            States::Moments(moments) => moments.len() * 24,
+            States::Floats { sums, .. } => sums.len() * 32,
+            States::Moments { moments, .. } => moments.len() * size_of::<Moments>(),
             States::Extremes { values, .. } => values.len() * 160,
             States::Truths { values, .. } => values.len(),
             States::Values(values) => values.iter().map(|values| values.memory() + 64).sum(),
@@ -422,15 +430,8 @@ impl Accumulator {
     }
 }
 
-/// A sum, and what it lost so far.
-fn add((sum, lost): &mut (f64, f64), value: f64) {
-    let next = *sum + value;
-    *lost += if sum.abs() >= value.abs() { (*sum - next) + value } else { (value - next) + *sum };
-    *sum = next;
-}
-
 impl States {
-    fn update(&mut self, vector: &Vector, rows: &[u32], groups: &[u32], kind: &Kind) -> Result<()> {
+    fn update(&mut self, vector: &Vector, rows: &[u32], groups: &[u32]) {
         let nulls = vector.nulls.as_deref();
         let places = || {
             let places = rows.iter().map(|&row| row as usize);
@@ -441,37 +442,46 @@ impl States {
             (States::Counts(counts), _) => places().for_each(|(_, group)| counts[group] += 1),
             (States::Whole { sums, counts, .. }, Data::Int(values)) => {
                 for (row, group) in places() {
-                    // 2^64 values of 64 bits go into 128.
+                    // 2^63 values of 64 bits go into 127, and are alone in their sum.
                     sums[group] += i128::from(values[row]);
                     counts[group] += 1;
                 }
             }
-            (States::Whole { sums, counts, limit }, Data::Big(values)) => {
+            (States::Whole { sums, counts, spilled }, Data::Big(values)) => {
                 for (row, group) in places() {
-                    sums[group] = sum_of(sums[group], values[row], *limit, kind)?;
+                    add_whole(&mut sums[group], values[row], group, spilled);
                     counts[group] += 1;
                 }
             }
-            (States::Unsigned { sums, counts }, Data::Huge(values)) => {
+            (States::Whole { sums, counts, spilled }, Data::Huge(values)) => {
                 for (row, group) in places() {
-                    sums[group] = unsigned_sum_of(sums[group], values[row])?;
+                    match i128::try_from(values[row]) {
+                        Ok(value) => add_whole(&mut sums[group], value, group, spilled),
+                        Err(_) => spilled.entry(group as u32).or_default().add_uint(values[row]),
+                    }
                     counts[group] += 1;
                 }
             }
-            (States::Floats { sums, counts }, Data::Float(values)) => {
+            (States::Floats { sums, counts, infinite }, Data::Float(values)) => {
                 for (row, group) in places() {
-                    add(&mut sums[group], values[row]);
                     counts[group] += 1;
+                    match values[row] {
+                        value if value.is_finite() => sums[group].add(value),
+                        value => *infinite.entry(group as u32).or_default() += value,
+                    }
                 }
             }
-            (States::Moments(moments), Data::Float(values)) => {
+            (States::Moments { moments, infinite }, Data::Float(values)) => {
                 for (row, group) in places() {
-                    // Welford's update.
-                    let (count, mean, squares) = &mut moments[group];
-                    *count += 1;
-                    let difference = values[row] - *mean;
-                    *mean += difference / *count as f64;
-                    *squares += difference * (values[row] - *mean);
+                    let moments = &mut moments[group];
+                    moments.count += 1;
+                    match values[row] {
+                        value if value.is_finite() => {
+                            moments.sum.add(value);
+                            moments.squares.add_squared(value);
+                        }
+                        value => *infinite.entry(group as u32).or_default() += value,
+                    }
                 }
             }
             (States::Extremes { values, is_max, is_first }, _) => {
@@ -513,59 +523,50 @@ impl States {
             }
             (states, data) => unreachable!("{data:?} do not go into {states:?}"),
         }
-        Ok(())
     }
 
-    fn merge(&mut self, other: &States, groups: &[u32]) -> Result<()> {
+    fn merge(&mut self, other: &States, groups: &[u32]) {
         let at = |own: usize| groups[own] as usize;
         match (self, other) {
             (States::Counts(counts), States::Counts(others)) => {
                 others.iter().enumerate().for_each(|(own, count)| counts[at(own)] += count);
             }
             (
-                States::Whole { sums, counts, limit },
-                States::Whole { sums: other_sums, counts: other_counts, .. },
+                States::Whole { sums, counts, spilled },
+                States::Whole { sums: other_sums, counts: other_counts, spilled: other_spilled },
             ) => {
                 for (own, (sum, count)) in other_sums.iter().zip(other_counts).enumerate() {
-                    sums[at(own)] = sum_of(sums[at(own)], *sum, *limit, &Kind::Big)?;
+                    add_whole(&mut sums[at(own)], *sum, at(own), spilled);
                     counts[at(own)] += count;
+                }
+                for (own, other) in other_spilled {
+                    spilled.entry(groups[*own as usize]).or_default().merge(other);
                 }
             }
             (
-                States::Unsigned { sums, counts },
-                States::Unsigned { sums: other_sums, counts: other_counts },
+                States::Floats { sums, counts, infinite },
+                States::Floats { sums: other_sums, counts: other_counts, infinite: other_infinite },
             ) => {
                 for (own, (sum, count)) in other_sums.iter().zip(other_counts).enumerate() {
-                    sums[at(own)] = unsigned_sum_of(sums[at(own)], *sum)?;
+                    sums[at(own)].merge(sum);
                     counts[at(own)] += count;
+                }
+                for (own, other) in other_infinite {
+                    *infinite.entry(groups[*own as usize]).or_default() += other;
                 }
             }
             (
-                States::Floats { sums, counts },
-                States::Floats { sums: other_sums, counts: other_counts },
+                States::Moments { moments, infinite },
+                States::Moments { moments: others, infinite: other_infinite },
             ) => {
-                for (own, (sum, count)) in other_sums.iter().zip(other_counts).enumerate() {
-                    add(&mut sums[at(own)], sum.0);
-                    sums[at(own)].1 += sum.1;
-                    counts[at(own)] += count;
+                for (own, other) in others.iter().enumerate() {
+                    let moments = &mut moments[at(own)];
+                    moments.count += other.count;
+                    moments.sum.merge(&other.sum);
+                    moments.squares.merge(&other.squares);
                 }
-            }
-            (States::Moments(moments), States::Moments(others)) => {
-                for (own, &(count, mean, squares)) in others.iter().enumerate() {
-                    let moment = &mut moments[at(own)];
-                    let (own_count, own_mean, own_squares) = *moment;
-                    let all = own_count + count;
-                    if count == 0 {
-                        continue;
-                    }
-                    // Chan's update.
-                    let difference = mean - own_mean;
-                    let share = count as f64 / all as f64;
-                    *moment = (
-                        all,
-                        own_mean + difference * share,
-                        own_squares + squares + difference * difference * own_count as f64 * share,
-                    );
+                for (own, other) in other_infinite {
+                    *infinite.entry(groups[*own as usize]).or_default() += other;
                 }
             }
             (
@@ -606,23 +607,76 @@ impl States {
             }
             (states, other) => unreachable!("{other:?} do not go into {states:?}"),
         }
-        Ok(())
     }
 }
 
-fn sum_of(sum: i128, value: i128, limit: i128, kind: &Kind) -> Result<i128> {
+/// Adds a whole number to the sum of a group, or to its spilled part where 128 bits do not hold it.
+#[inline]
+fn add_whole(sum: &mut i128, value: i128, group: usize, spilled: &mut HashMap<u32, FloatSum>) {
     match sum.checked_add(value) {
-        Some(sum) if limit == i128::MAX || (-limit < sum && sum < limit) => Ok(sum),
-        _ => Err(too_large(kind)),
+        Some(next) => *sum = next,
+        None => {
+            spilled.entry(group as u32).or_default().add_int(*sum);
+            *sum = value;
+        }
     }
 }
 
-fn unsigned_sum_of(sum: u128, value: u128) -> Result<u128> {
-    sum.checked_add(value).ok_or_else(|| too_large(&Kind::Huge))
+/// The sum of whole numbers, or of units of decimals.
+fn whole_sum(sum: i128, spilled: Option<FloatSum>, kind: &Kind) -> Result<Cell<'static>> {
+    let spilled = spilled.map(|mut spilled| {
+        spilled.add_int(sum);
+        spilled
+    });
+    if *kind == Kind::Huge {
+        let sum = match &spilled {
+            Some(spilled) => spilled.to_uint(),
+            None => u128::try_from(sum).ok(),
+        };
+        return sum.map(Cell::Huge).ok_or_else(|| too_large(kind));
+    }
+    let sum = match &spilled {
+        Some(spilled) => spilled.to_int(),
+        None => Some(sum),
+    };
+    let limit = match kind {
+        Kind::Decimal(_) => POWERS_OF_TEN[38].unsigned_abs(),
+        _ => u128::MAX,
+    };
+    let sum = sum.filter(|sum| sum.unsigned_abs() < limit);
+    sum.map(Cell::Big).ok_or_else(|| too_large(kind))
+}
+
+/// The mean of whole numbers or of decimals.
+fn whole_mean(sum: i128, spilled: Option<FloatSum>, count: u64, kind: &Kind) -> Result<f64> {
+    /// Floats have all whole numbers up to this.
+    const FLOAT_MAX: u128 = 1 << 53;
+    let scale = match kind {
+        Kind::Decimal(scale) => *scale,
+        _ => 0,
+    };
+    let divisor = POWERS_OF_TEN[usize::from(scale)].unsigned_abs().checked_mul(count.into());
+    match divisor {
+        // Both are exact, and their quotient is rounded once.
+        Some(divisor)
+            if spilled.is_none() && sum.unsigned_abs() <= FLOAT_MAX && divisor <= FLOAT_MAX =>
+        {
+            Ok(sum as f64 / divisor as f64)
+        }
+        _ => {
+            let mut all = spilled.unwrap_or_default();
+            all.add_int(sum);
+            all.quotient(count, scale).ok_or_else(|| too_large(&Kind::Float))
+        }
+    }
 }
 
 fn too_large(kind: &Kind) -> Error {
-    Error::value(format!("a sum is too large for {kind}: sum(cast(... as double))"))
+    let next = match kind {
+        Kind::Float => "",
+        _ => ": sum(cast(... as double))",
+    };
+    Error::value(format!("a sum is too large for {kind}{next}"))
 }
 
 /// Takes a value if it is better than the one that is there.
@@ -648,7 +702,12 @@ fn interpolated(mut values: Vec<f64>, share: f64) -> f64 {
     let below = *below;
     match behind.iter().copied().min_by(order) {
         Some(above) if place.fract() != 0.0 && above != below => {
-            below + (above - below) * place.fract()
+            let (difference, share) = (above - below, place.fract());
+            match difference.is_finite() || !above.is_finite() || !below.is_finite() {
+                true => below + difference * share,
+                // The difference of two finite values may be beyond the range of floats.
+                false => below * (1.0 - share) + above * share,
+            }
         }
         _ => below,
     }

@@ -58,20 +58,19 @@ pub(crate) struct Interval {
 
 impl Unit {
     pub(crate) fn of_name(name: &str) -> Option<Unit> {
-        let name = name.to_ascii_lowercase();
-        Some(match name.trim_end_matches('s') {
-            "microsecond" | "u" => Unit::Microsecond,
-            "millisecond" | "m" => Unit::Millisecond,
-            "second" | "sec" => Unit::Second,
-            "minute" | "min" => Unit::Minute,
-            "hour" | "h" => Unit::Hour,
-            "day" | "d" => Unit::Day,
-            "week" | "w" => Unit::Week,
-            "month" | "mon" => Unit::Month,
-            "quarter" => Unit::Quarter,
-            "year" | "y" => Unit::Year,
-            "decade" => Unit::Decade,
-            "century" | "centurie" => Unit::Century,
+        Some(match name.to_ascii_lowercase().as_str() {
+            "microsecond" | "microseconds" | "us" | "usec" | "usecs" => Unit::Microsecond,
+            "millisecond" | "milliseconds" | "ms" | "msec" | "msecs" => Unit::Millisecond,
+            "second" | "seconds" | "s" | "sec" | "secs" => Unit::Second,
+            "minute" | "minutes" | "m" | "min" | "mins" => Unit::Minute,
+            "hour" | "hours" | "h" | "hr" | "hrs" => Unit::Hour,
+            "day" | "days" | "d" => Unit::Day,
+            "week" | "weeks" | "w" => Unit::Week,
+            "month" | "months" | "mon" | "mons" => Unit::Month,
+            "quarter" | "quarters" => Unit::Quarter,
+            "year" | "years" | "y" | "yr" | "yrs" => Unit::Year,
+            "decade" | "decades" | "dec" | "decs" => Unit::Decade,
+            "century" | "centuries" | "c" | "cent" => Unit::Century,
             _ => return None,
         })
     }
@@ -168,24 +167,26 @@ fn micros_of(ticks: i64, precision: Precision) -> i128 {
 impl Field {
     pub(crate) fn of_name(name: &str) -> Option<Field> {
         Some(match name.to_ascii_lowercase().as_str() {
-            "year" | "years" => Field::Year,
-            "quarter" | "quarters" => Field::Quarter,
-            "month" | "months" => Field::Month,
-            "week" | "weeks" | "isoweek" => Field::Week,
+            "isoweek" => Field::Week,
             "isoyear" => Field::IsoYear,
-            "day" | "days" => Field::Day,
             "dow" | "dayofweek" => Field::DayOfWeek,
             "isodow" => Field::IsoDayOfWeek,
             "doy" | "dayofyear" => Field::DayOfYear,
-            "hour" | "hours" => Field::Hour,
-            "minute" | "minutes" => Field::Minute,
-            "second" | "seconds" => Field::Second,
-            "millisecond" | "milliseconds" => Field::Millisecond,
-            "microsecond" | "microseconds" => Field::Microsecond,
             "epoch" => Field::Epoch,
-            "decade" => Field::Decade,
-            "century" => Field::Century,
-            _ => return None,
+            other => match Unit::of_name(other)? {
+                Unit::Microsecond => Field::Microsecond,
+                Unit::Millisecond => Field::Millisecond,
+                Unit::Second => Field::Second,
+                Unit::Minute => Field::Minute,
+                Unit::Hour => Field::Hour,
+                Unit::Day => Field::Day,
+                Unit::Week => Field::Week,
+                Unit::Month => Field::Month,
+                Unit::Quarter => Field::Quarter,
+                Unit::Year => Field::Year,
+                Unit::Decade => Field::Decade,
+                Unit::Century => Field::Century,
+            },
         })
     }
 

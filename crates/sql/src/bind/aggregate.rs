@@ -95,6 +95,9 @@ impl Binder<'_> {
                 if is_distinct {
                     return Err(Error::meaning("count(distinct *) has no meaning: name a column"));
                 }
+                if !function.within_group.is_empty() {
+                    return Err(Error::meaning("count(*) has no order"));
+                }
                 AggregateCall {
                     aggregate: Aggregate::CountRows,
                     input: None,

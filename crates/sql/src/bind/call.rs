@@ -102,10 +102,22 @@ impl Binder<'_> {
         if function.over.is_some() {
             return Err(Error::unsupported("window functions (`over`) are not supported"));
         }
+        if function.null_treatment.is_some() || function.parameters != FunctionArguments::None {
+            return Err(Error::unsupported(format!(
+                "a call is written as {name}(a, b): `ignore nulls`, `respect nulls` and two lists of \
+                 arguments are not supported"
+            )));
+        }
         if let Some(node) = self.aggregate(&name, function, at)? {
             return Ok(node);
         }
-        if function.filter.is_some() || !function.within_group.is_empty() {
+        let is_of_rows = match &function.args {
+            FunctionArguments::List(list) => {
+                list.duplicate_treatment.is_none() && list.clauses.is_empty()
+            }
+            _ => true,
+        };
+        if function.filter.is_some() || !function.within_group.is_empty() || !is_of_rows {
             return Err(Error::meaning(format!("`{name}` is no aggregate")));
         }
         let arguments = values(function, &name)?;

@@ -74,6 +74,14 @@ impl Binder<'_> {
             BinaryOperator::Modulo => self.arithmetic(Arithmetic::Remainder, left, right, at),
             BinaryOperator::StringConcat => {
                 let (left, right) = (self.bind(left)?, self.bind(right)?);
+                let is_bytes = |node: &Node| matches!(node.kind, Kind::Bytes | Kind::Null);
+                if left.kind == Kind::Bytes && is_bytes(&right)
+                    || right.kind == Kind::Bytes && is_bytes(&left)
+                {
+                    let parts = vec![converted(left, &Kind::Bytes), converted(right, &Kind::Bytes)];
+                    let op = Op::Function(Function::Join, parts);
+                    return Ok(Node { op, kind: Kind::Bytes, at });
+                }
                 let parts = vec![self.as_text(left)?, self.as_text(right)?];
                 Ok(Node { op: Op::Function(Function::Join, parts), kind: Kind::Text, at })
             }

@@ -56,19 +56,19 @@ impl GroupedRows {
                 let numbers = chosen.iter().map(|&row| self.numbers[row as usize]);
                 let numbers: Vec<u32> = numbers.collect();
                 match &call.input {
-                    None => accumulator.update(None, &chosen, &numbers)?,
+                    None => accumulator.update(None, &chosen, &numbers),
                     // What is left out is not computed: it may have no value.
                     Some(input) => {
                         let batch = super::take(batch, &chosen);
                         let input = evaluate(input, &batch)?;
-                        accumulator.update(Some(&input), &self.all_rows[..batch.len], &numbers)?;
+                        accumulator.update(Some(&input), &self.all_rows[..batch.len], &numbers);
                     }
                 }
                 continue;
             }
             let rows = &self.all_rows[..batch.len];
             let input = call.input.as_ref().map(|input| evaluate(input, batch)).transpose()?;
-            accumulator.update(input.as_deref(), rows, &self.numbers)?;
+            accumulator.update(input.as_deref(), rows, &self.numbers);
         }
         self.batches += 1;
         if self.batches.is_multiple_of(BATCHES_A_LOOK) {
@@ -79,14 +79,13 @@ impl GroupedRows {
     }
 
     /// Takes the groups of another thread.
-    pub(super) fn merge(&mut self, other: &GroupedRows) -> Result<()> {
+    pub(super) fn merge(&mut self, other: &GroupedRows) {
         let count = other.groups.len();
         self.groups.assign(other.groups.columns(), 0..count, &mut self.numbers);
         for (own, other) in self.accumulators.iter_mut().zip(&other.accumulators) {
             own.grow(self.groups.len());
-            own.merge(other, &self.numbers)?;
+            own.merge(other, &self.numbers);
         }
-        Ok(())
     }
 
     /// A row for each group: the values that it is by, and its aggregates. Without any groups there is one, also

@@ -20,6 +20,9 @@ use crate::plan::{Plan, key_filter, table_name, table_of};
 use crate::source::{Catalog, Change, ChangeError, Source, SourceColumn, TableName};
 use crate::vector::{Batch, Strings, Vector};
 
+const UPDATE_FORM: &str = "update is written as: update t set a = a + 1 where b = 2";
+const DELETE_FORM: &str = "delete is written as: delete from t where a = 1";
+
 impl<C: Catalog + ?Sized> Session<'_, C> {
     pub(super) fn insert(&self, insert: &Insert) -> Result<Outcome> {
         let refuse = |what: &str| Err(Error::unsupported(what));
@@ -36,6 +39,13 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
             || !insert.assignments.is_empty()
             || insert.partitioned.is_some()
             || insert.table_alias.is_some()
+            || !insert.after_columns.is_empty()
+            || insert.overriding.is_some()
+            || insert.priority.is_some()
+            || insert.insert_alias.is_some()
+            || insert.settings.is_some()
+            || insert.format_clause.is_some()
+            || insert.multi_table_insert_type.is_some()
         {
             return refuse("insert is written as: insert into t (a, b) values (1, 'x')");
         }
@@ -50,6 +60,9 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
         let targets = targets(&insert.columns, source.columns())?;
         match &*query.body {
             SetExpr::Values(values) => {
+                if query.to_string() != values.to_string() {
+                    return refuse("`values` stand alone: no clause comes before or behind them");
+                }
                 let rows = values.rows.iter().map(|row| row.content.as_slice());
                 let rows = rows.map(|row| constants(row, &targets, source.columns()));
                 let rows: Vec<Vec<Value<'static>>> = rows.collect::<Result<_>>()?;
@@ -148,23 +161,33 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
     }
 
     pub(super) fn update(&self, update: &Update) -> Result<Outcome> {
-        if update.from.is_some()
-            || update.returning.is_some()
-            || update.output.is_some()
-            || update.or.is_some()
-            || !update.order_by.is_empty()
-            || update.limit.is_some()
-        {
-            return Err(Error::unsupported(
-                "update is written as: update t set a = a + 1 where b = 2",
-            ));
+        let Update {
+            update_token: _,
+            optimizer_hints: _,
+            table,
+            on_cluster: None,
+            assignments,
+            from: None,
+            selection,
+            returning: None,
+            output: None,
+            or: None,
+            order_by,
+            limit: None,
+            settings: None,
+        } = update
+        else {
+            return Err(Error::unsupported(UPDATE_FORM));
+        };
+        if !order_by.is_empty() {
+            return Err(Error::unsupported(UPDATE_FORM));
         }
-        let (name, names) = one_table(&update.table)?;
-        let source = self.open(&name).map_err(|error| error.at(update.table.span()))?;
+        let (name, names) = one_table(table)?;
+        let source = self.open(&name).map_err(|error| error.at(table.span()))?;
         let columns = source.columns();
         let scope = Scope { columns, tables: names, aliases: Vec::new() };
         let mut sets: Vec<(usize, Node)> = Vec::new();
-        for assignment in &update.assignments {
+        for assignment in assignments {
             let AssignmentTarget::ColumnName(target) = &assignment.target else {
                 return Err(Error::unsupported("each column is set by its own `=`"));
             };
@@ -183,7 +206,7 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
             }
             sets.push((column, Binder::of_rows(&scope).bind(&assignment.value)?));
         }
-        let filter = condition(update.selection.as_ref(), &scope)?;
+        let filter = condition(selection.as_ref(), &scope)?;
         let mut change = |row: &[Value<'_>]| {
             let batch = batch_of(row, columns);
             if let Some(filter) = &filter
@@ -207,23 +230,31 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
     }
 
     pub(super) fn delete(&self, delete: &Delete) -> Result<Outcome> {
-        let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
-        let ([table], true) = (
-            &from[..],
-            delete.tables.is_empty()
-                && delete.using.is_none()
-                && delete.returning.is_none()
-                && delete.output.is_none()
-                && delete.order_by.is_empty()
-                && delete.limit.is_none(),
-        ) else {
-            return Err(Error::unsupported("delete is written as: delete from t where a = 1"));
+        let Delete {
+            delete_token: _,
+            optimizer_hints: _,
+            tables,
+            from: FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from),
+            on_cluster: None,
+            using: None,
+            selection,
+            returning: None,
+            output: None,
+            order_by,
+            limit: None,
+            settings: None,
+        } = delete
+        else {
+            return Err(Error::unsupported(DELETE_FORM));
+        };
+        let ([table], true, true) = (&from[..], tables.is_empty(), order_by.is_empty()) else {
+            return Err(Error::unsupported(DELETE_FORM));
         };
         let (name, names) = one_table(table)?;
         let source = self.open(&name).map_err(|error| error.at(table.span()))?;
         let columns = source.columns();
         let scope = Scope { columns, tables: names, aliases: Vec::new() };
-        let filter = condition(delete.selection.as_ref(), &scope)?;
+        let filter = condition(selection.as_ref(), &scope)?;
         let mut is_wanted = |row: &[Value<'_>]| match &filter {
             None => Ok(true),
             Some(filter) => Ok(!rows_where(filter, &batch_of(row, columns))?.is_empty()),

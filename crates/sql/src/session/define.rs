@@ -11,7 +11,7 @@ use super::{Outcome, Session};
 use crate::bind::type_of;
 use crate::error::{Error, Result};
 use crate::plan::table_name;
-use crate::source::{Catalog, TableName};
+use crate::source::{Catalog, Source, TableName};
 
 impl<C: Catalog + ?Sized> Session<'_, C> {
     pub(super) fn create(&self, create: &CreateTable) -> Result<Outcome> {
@@ -49,13 +49,13 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
         });
         let schema = builder.build().map_err(|error| Error::meaning(error.to_string()))?;
         let targets: Vec<usize> = (0..plan.outputs.len()).collect();
-        self.catalog.create(&name, schema, engine.as_deref()).map_err(Error::source)?;
-        let put = self.open(&name).and_then(|into| self.put_query(&*into, query, &targets));
-        if put.is_err() {
-            // All of it, or nothing.
-            self.catalog.drop_table(&name).map_err(Error::source)?;
-        }
-        put
+        let mut put = None;
+        let mut fill =
+            |into: &dyn Source| put.insert(self.put_query(into, query, &targets)).is_ok();
+        // All of it, or nothing.
+        let made = self.catalog.create_filled(&name, schema, engine.as_deref(), &mut fill);
+        made.map_err(Error::source)?;
+        put.expect("a table that was made was filled")
     }
 
     pub(super) fn alter(&self, alter: &AlterTable) -> Result<Outcome> {

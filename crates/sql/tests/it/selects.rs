@@ -511,3 +511,100 @@ fn numbers_without_a_sign_are_computed_exactly_or_refused() {
     let error = db.try_run("update t set a = b").expect_err("one is below zero");
     assert!(error.to_string().contains("-1 does not fit into u128"), "{error}");
 }
+
+#[test]
+fn figures_are_of_the_rows_and_not_of_their_order() {
+    let mut rows = ["1e308", "1e308", "-1e308", "1e-300", "3.5e0"];
+    for _ in 0..rows.len() {
+        rows.rotate_left(1);
+        let values: Vec<_> =
+            rows.iter().enumerate().map(|(id, value)| format!("({id}, {value})")).collect();
+        let db = Memory::default().with("t", "id:i64, v:f64, key(id)", &values.join(", "));
+        assert_eq!(db.value("select sum(v), avg(v), median(v) from t"), "1e308 2e307 3.5");
+        assert_eq!(db.value("select stddev_pop(v / 1e308) from t"), "0.7483314773547883");
+        assert_eq!(db.value("select quantile_cont(v, 0.875) from t"), "1e308");
+        let error = db.refused("select var_pop(v) from t");
+        assert!(error.to_string().contains("a variance is too large for double"), "{error}");
+        let error = db.refused("select sum(v) from t where v > 0");
+        assert!(error.to_string().contains("a sum is too large for double"), "{error}");
+        assert_eq!(db.value("select avg(v) from t where v > 1e0"), "6.666666666666667e307");
+    }
+    // The difference of neighbours is beyond the range of floats.
+    let db = Memory::default().with("t", "id:i64, v:f64, key(id)", "(1, -1.5e308), (2, 1.5e308)");
+    assert_eq!(db.value("select median(v), quantile_cont(v, 0.75) from t"), "0 7.5e307");
+    // Values that are not finite make figures that are not.
+    let odd = "(1, 'inf'), (2, 1), (3, 'nan'), (4, '-inf')";
+    let db = Memory::default().with("t", "id:i64, v:f64, key(id)", odd);
+    assert_eq!(db.value("select sum(v), avg(v) from t where id < 3"), "inf inf");
+    assert_eq!(db.value("select var_pop(v), stddev(v) from t where id < 3"), "NaN NaN");
+    assert_eq!(db.value("select sum(v) from t"), "NaN");
+    assert_eq!(db.value("select sum(v), var_pop(v) from t where id = 2"), "1 0");
+}
+
+#[test]
+fn sums_of_many_digits_overflow_at_the_end_and_not_on_the_way() {
+    let most = "9".repeat(38);
+    let huge = u128::MAX;
+    let big = i128::MAX;
+    for rows in [[1, 1, -1], [1, -1, 1], [-1, 1, 1]] {
+        let of = |value: &str| -> String {
+            let signed = |(id, sign): (usize, &i32)| match sign {
+                1 => format!("({id}, {value})"),
+                _ => format!("({id}, -{value})"),
+            };
+            rows.iter().enumerate().map(signed).collect::<Vec<_>>().join(", ")
+        };
+        let db = Memory::default().with("d", "id:i64, v:decimal(38,0), key(id)", &of(&most)).with(
+            "i",
+            "id:i64, v:i128, key(id)",
+            &of(&big.to_string()),
+        );
+        assert_eq!(db.value("select sum(v) from d"), most);
+        assert_eq!(db.value("select sum(v) from i"), big.to_string());
+        assert_eq!(db.value("select avg(v) from d where v > 0"), "1e38");
+        assert_eq!(db.value("select avg(v) from i where v > 0"), "1.7014118346046923e38");
+        for table in ["d", "i"] {
+            let error = db.refused(&format!("select sum(v) from {table} where v > 0"));
+            assert!(error.to_string().contains("a sum is too large"), "{error}");
+        }
+    }
+    let rows = format!("(1, {huge}), (2, {huge}), (3, 1)");
+    let db = Memory::default().with("h", "id:i64, v:u128, key(id)", &rows);
+    assert_eq!(db.value("select avg(v) from h where id < 3"), "3.402823669209385e38");
+    assert_eq!(db.value("select sum(v) from h where id <> 2 and id <> 3"), huge.to_string());
+    assert!(db.refused("select sum(v) from h").to_string().contains("a sum is too large"));
+}
+
+#[test]
+fn functions_answer_as_others_do() {
+    let db = Memory::default();
+    for (expression, expected) in [
+        ("timestamp '2020-01-01' + interval '5 m'", "2020-01-01 00:05:00"),
+        ("timestamp '2020-01-01' + interval '5 mins'", "2020-01-01 00:05:00"),
+        ("timestamp '2020-01-01' + interval '5 ms'", "2020-01-01 00:00:00.005"),
+        ("timestamp '2020-01-01' + interval '5 s'", "2020-01-01 00:00:05"),
+        ("timestamp '2020-01-01' + interval '5 us'", "2020-01-01 00:00:00.000005"),
+        ("date_trunc('m', timestamp '2020-01-01 10:11:12.5')", "2020-01-01 10:11:00"),
+        ("date_diff('m', timestamp '2020-01-01', timestamp '2020-01-01 01:00:00')", "60"),
+        ("date_part('m', timestamp '2020-01-01 10:11:12')", "11"),
+        ("round(2.675e0, 2)", "2.67"),
+        ("round(30.65e0, 1)", "30.6"),
+        ("round(cast(42.12345 as double), 4)", "42.1234"),
+        ("cast(2.675e0 as decimal(10,2))", "2.67"),
+        ("round(cast('nan' as double), -1)", "NaN"),
+        ("round(cast('inf' as double), -1)", "inf"),
+        ("round(cast('-inf' as double), 1)", "-inf"),
+        ("'a%' ilike 'aE%' escape 'E'", "true"),
+        ("'\u{130}' ilike '_'", "true"),
+        ("'\u{391}\u{3a3}' ilike '%\u{3a3}'", "true"),
+        ("1_000", "1000"),
+        ("1_000.5", "1000.5"),
+        ("0x1F", "31"),
+        ("0b101 + 0o17", "20"),
+        ("0xffffffffffffffffffffffffffffffff", "340282366920938463463374607431768211455"),
+        ("x'63' || x'68' = x'6368'", "true"),
+        ("typeof(x'63' || x'68')", "bytes"),
+    ] {
+        assert_eq!(db.value(&format!("select {expression}")), expected, "{expression}");
+    }
+}
