@@ -1,8 +1,8 @@
 //! The minutes that CI may take, step by step.
 //!
-//! Seconds to aim at on two quiet cores, from a clean clone; the table at the end of a run shows which steps
-//! are beyond. A change that adds to a step pays for it here, in sight of a reviewer; the sum stays below 25 minutes. Machines differ and are shared, so a run fails only far
-//! beyond its budget.
+//! Seconds to aim at on two quiet cores, from a clean clone. The table at the end of a run marks the steps
+//! beyond theirs, and fails none for it: machines differ and are shared. A change that adds to a step pays for
+//! it here, in sight of a reviewer; a test holds the sum below 25 minutes.
 
 use std::time::Duration;
 
@@ -11,9 +11,6 @@ use crate::step::{Step, groups};
 /// The most that all steps may take together.
 #[cfg(test)]
 pub(crate) const TOTAL_MAX: Duration = Duration::from_secs(25 * 60);
-
-/// A run fails where it takes more than so many times its budget.
-pub(crate) const SLACK: u32 = 3;
 
 const STEPS: [(&str, u64); 13] = [
     ("format", 5),
