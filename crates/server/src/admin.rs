@@ -114,6 +114,8 @@ pub(crate) struct Admin {
     shutdown: AtomicU8,
     /// Peak of the memory that was seen.
     pub(crate) memory_peak: AtomicU64,
+    /// The time at which the log was told of a request of HTTP; 0 for never.
+    pub(crate) http_told_at: AtomicU64,
 }
 
 impl Admin {
@@ -139,6 +141,7 @@ impl Admin {
             stop: CancellationToken::new(),
             shutdown: AtomicU8::new(0),
             memory_peak: AtomicU64::new(0),
+            http_told_at: AtomicU64::new(0),
         }
     }
 

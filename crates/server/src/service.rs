@@ -13,7 +13,7 @@ use crate::acl::{self, FileError, Users};
 use crate::admin::saves::Running;
 use crate::admin::{self, Admin, Shutdown};
 use crate::catalog::Catalog;
-use crate::clients::{Clients, Counts, Limits};
+use crate::clients::{Clients, Counts, Limits, Origin};
 use crate::clock::Clock;
 use crate::databases::{AllReplicas, Databases, keyspace_name};
 use crate::jobs::Jobs;
@@ -279,6 +279,23 @@ impl Service {
 impl Service {
     pub(crate) fn set_active_expiry(&self, is_on: bool) {
         self.is_expiring.store(is_on, Ordering::Relaxed);
+    }
+
+    /// Tells the log of a client that sent a request of HTTP, once a minute.
+    pub(crate) fn note_http(&self, origin: &Origin, now: Millis) {
+        const PAUSE_MILLIS: Millis = 60_000;
+        let told = &self.admin.http_told_at;
+        // Relaxed: it orders nothing.
+        let last = told.load(Ordering::Relaxed);
+        let is_due = last == 0 || now.abs_diff(last) > PAUSE_MILLIS;
+        if is_due && told.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            tracing::warn!(
+                client = %origin.peer(),
+                "POST or Host: came where commands are expected; a page in a browser may be \
+                 trying to send commands, and the connection was ended"
+            );
+        }
     }
 
     /// Takes a sample of how many commands there are. For a timer, ten times a second.

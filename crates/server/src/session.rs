@@ -14,7 +14,7 @@ use crate::command::execution::{Dispatched, dispatch, report_job};
 use crate::databases::{Access, Databases};
 use crate::jobs::Job;
 use crate::protocol::reply::{Protocol, Reply};
-use crate::protocol::request::Parser;
+use crate::protocol::request::{self, Parser};
 use crate::refusal::refuse;
 use crate::service::Service;
 use crate::store::format::{self, Millis};
@@ -268,6 +268,10 @@ impl Session {
             let args: SmallVec<[&[u8]; 16]> = self.parser.arguments(rest).collect();
             if args.is_empty() {
                 continue;
+            }
+            if request::is_http(args[0]) {
+                service.note_http(&self.client.entry.origin, now);
+                return (used, Next::Close);
             }
             let client = &mut self.client;
             client.bytes_waiting = rest.len();

@@ -1,6 +1,7 @@
-//! Clients of other machines, which are not served while no password is set.
+//! Clients that are not served while no password is set: those of other machines, and pages in a
+//! browser of this one.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use crate::Service;
 
@@ -22,6 +23,22 @@ from the outside.\r\n";
 pub(super) fn refusal(service: &Service, address: IpAddr) -> Option<&'static [u8]> {
     let is_outside = !address.to_canonical().is_loopback();
     (is_outside && service.users.serves_this_machine_only()).then_some(DENIED)
+}
+
+/// Whether the header `Host` names this machine, by an address or as `localhost`.
+///
+/// A page that has a name of its own resolved to an address of this machine sends that name: to
+/// its browser both are one place, and it would read answers.
+pub(super) fn is_of_this_machine(host: &str) -> bool {
+    if let Some(rest) = host.strip_prefix('[') {
+        return rest.split_once(']').is_some_and(|(name, port)| {
+            name.parse::<Ipv6Addr>().is_ok() && (port.is_empty() || port.starts_with(':'))
+        });
+    }
+    let name = host.split_once(':').map_or(host, |(name, _port)| name);
+    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    // No name system has names below it: RFC 6761.
+    name == "localhost" || name.ends_with(".localhost") || name.parse::<IpAddr>().is_ok()
 }
 
 #[cfg(test)]
@@ -64,6 +81,38 @@ mod tests {
         assert!(!is_refused(&service(with_password), "10.0.0.1"));
         let unprotected = acl::Options { protected_mode: ProtectedMode::Off, ..Default::default() };
         assert!(!is_refused(&service(unprotected), "10.0.0.1"));
+    }
+
+    #[test]
+    fn this_machine_is_named_by_an_address_or_as_localhost() {
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:80",
+            "10.0.0.1",
+            "[::1]",
+            "[::1]:80",
+            "localhost",
+            "LocalHost:80",
+        ] {
+            assert!(is_of_this_machine(host), "{host}");
+        }
+        for host in ["localhost.", "app.localhost:80"] {
+            assert!(is_of_this_machine(host), "{host}");
+        }
+        for host in [
+            "",
+            "page.example",
+            "page.example:80",
+            "localhost.page.example",
+            "127.0.0.1.page.example",
+            "notlocalhost",
+            "[page.example]",
+            "[::1",
+            "[::1]page",
+            "1.2.3:80",
+        ] {
+            assert!(!is_of_this_machine(host), "{host}");
+        }
     }
 
     #[test]

@@ -6,6 +6,9 @@
 //!
 //! Two forms are read, as Redis does: an array of bulk strings, `*2\r\n$3\r\nGET\r\n$1\r\nk\r\n`,
 //! and a line of words for people, `GET k\r\n`, whose words may be quoted.
+//!
+//! The lines of a request of HTTP are such lines, too, and a page in a browser can send one to any
+//! port of its machine. [`is_http`] tells them by their first word.
 
 use std::ops::Range;
 
@@ -357,6 +360,13 @@ fn nibble(digit: u8) -> u8 {
         b'0'..=b'9' => digit - b'0',
         _ => (digit | 0x20) - b'a' + 10,
     }
+}
+
+/// Whether a request of this name is a line of HTTP: one whose body would be executed, or the
+/// header that every other has. Redis ends the connection at the same two words.
+#[inline]
+pub fn is_http(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
 /// A number in decimal digits as Redis writes it, and no other way: without a plus, without zeros

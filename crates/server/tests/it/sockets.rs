@@ -220,6 +220,40 @@ fn every_kind_of_kill_ends_connections() {
     assert_eq!(killer.expect_end(), b"");
 }
 
+/// Requests that a page in a browser can make a client of this machine send, and what a body of
+/// theirs would do.
+#[test]
+fn a_request_of_http_ends_the_connection_before_its_body_is_executed() {
+    let server = Running::new();
+    let mut other = server.connect();
+    let get = "-ERR wrong number of arguments for 'get' command\r\n";
+    let put = "-ERR unknown command 'PUT', with args beginning with: '/' 'HTTP/1.1' \r\n";
+    let x = "-ERR unknown command 'X:', with args beginning with: '1' \r\n";
+    let cases = [
+        ("POST / HTTP/1.1\r\nHost: 127.0.0.1:6379\r\n\r\n", String::new()),
+        ("post / HTTP/1.1\n", String::new()),
+        ("\"POST\" / HTTP/1.1\r\n", String::new()),
+        ("GET / HTTP/1.1\r\nHOST: 127.0.0.1\r\n\r\n", get.to_owned()),
+        ("PUT / HTTP/1.1\r\nX: 1\r\nhost: a\r\n\r\n", format!("{put}{x}")),
+        ("*1\r\n$4\r\nPosT\r\n", String::new()),
+        ("*2\r\n$5\r\nhost:\r\n$1\r\nx\r\n", String::new()),
+        ("MULTI\r\nPOST / HTTP/1.1\r\n", "+OK\r\n".to_owned()),
+        ("SET k 1\r\nPOST / HTTP/1.1\r\n", "+OK\r\n".to_owned()),
+    ];
+    for (request, replies) in cases {
+        let mut page = server.connect();
+        page.send(format!("{request}SET pwned 1\r\n*1\r\n$8\r\nFLUSHALL\r\n").as_bytes());
+        let found = String::from_utf8(page.expect_end()).expect("text");
+        assert_eq!(found, replies, "{request}");
+        assert_eq!(other.call("EXISTS pwned"), ":0", "{request}");
+    }
+    assert_eq!(other.call("EXISTS k"), ":1", "what came before is executed");
+    // As arguments the words are like any others.
+    assert_eq!(other.call("SET POST Host:"), "+OK");
+    assert_eq!(other.call("GET POST"), "Host:");
+    assert!(other.call("POSTS").starts_with("-ERR unknown command"));
+}
+
 #[test]
 fn clients_beyond_the_limit_are_told_so() {
     let options = Options { maxclients: 2, threads: 2, ..Options::default() };

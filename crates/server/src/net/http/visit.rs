@@ -4,6 +4,7 @@ use std::future::{IntoFuture, poll_fn};
 use std::sync::Arc;
 use std::task::Poll;
 
+use hyper::header::HOST;
 use hyper::{HeaderMap, StatusCode};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -39,6 +40,15 @@ impl Visit {
         {
             let why = "the server is in protected mode, and no password is set: it answers clients \
                        of its own machine alone; set a password, or `protected-mode no`";
+            return Err(Failure::new(StatusCode::FORBIDDEN, why));
+        }
+        if door.service.users.serves_this_machine_only()
+            && let Some(host) = headers.get(HOST)
+            && !host.to_str().is_ok_and(protected::is_of_this_machine)
+        {
+            let why = "the server is in protected mode, and no password is set: the header Host must \
+                       be an address or `localhost`, so that no page in a browser can read answers; \
+                       set a password, or `protected-mode no`";
             return Err(Failure::new(StatusCode::FORBIDDEN, why));
         }
         let login = Login::of(headers);
@@ -137,25 +147,49 @@ fn request(args: &[&[u8]]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use hyper::header::HeaderValue;
     use sapwood::Db;
     use tokio::sync::Semaphore;
     use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::Service;
-    use crate::acl::Secret;
+    use crate::acl::{ProtectedMode, Secret};
     use crate::net::http::body::Bodies;
     use crate::service::Options;
 
-    #[test]
-    fn other_machines_are_let_in_when_there_is_a_password() {
+    fn door() -> Door {
         let service = Service::new(Db::in_memory(), Options::default()).expect("memory");
-        let door = Door {
+        Door {
             service: Arc::new(service),
             ending: CancellationToken::new(),
             requests: Arc::new(Semaphore::new(1)),
             bodies: Bodies::default(),
+        }
+    }
+
+    #[test]
+    fn a_page_whose_name_has_an_address_of_this_machine_is_let_in_with_a_password() {
+        let door = door();
+        let status = |host: &'static str| {
+            let peer = "127.0.0.1:1".parse().expect("an address");
+            let origin = Origin::Tcp { peer, local: peer, descriptor: -1 };
+            let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
+            let visit = Visit::begin(&door, origin, &headers);
+            visit.map_or_else(|failure| failure.into_response().status(), |_| StatusCode::OK)
         };
+        assert_eq!(status("localhost:9121"), StatusCode::OK);
+        assert_eq!(status("page.example:9121"), StatusCode::FORBIDDEN);
+        door.service.users.set_default_password(Some(&Secret::from("said")));
+        assert_eq!(status("page.example:9121"), StatusCode::UNAUTHORIZED);
+        door.service.users.set_default_password(None);
+        door.service.users.set_protected_mode(ProtectedMode::Off);
+        assert_eq!(status("page.example:9121"), StatusCode::OK);
+    }
+
+    #[test]
+    fn other_machines_are_let_in_when_there_is_a_password() {
+        let door = door();
         let status = |peer: &str| {
             let peer = peer.parse().expect("an address");
             let origin = Origin::Tcp { peer, local: peer, descriptor: -1 };
