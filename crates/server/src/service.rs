@@ -241,7 +241,7 @@ impl Service {
             // Held for one database only, so that a transaction need not wait for all.
             let databases = self.databases.shared();
             let Some(space) = databases.get(number) else { continue };
-            let keys = Keys { space, now: self.options.clock.now(), is_exclusive: false };
+            let keys = Keys { space, now: self.options.clock.now() };
             are_more |= keys.expire(AT_ONCE, |key| {
                 self.admin.tally.expired.fetch_add(1, Ordering::Relaxed);
                 self.watched.touch(number, key);
@@ -264,7 +264,7 @@ impl Service {
             loop {
                 let databases = self.databases.shared();
                 let Some(space) = databases.get(number) else { break };
-                let keys = Keys { space, now: self.options.clock.now(), is_exclusive: false };
+                let keys = Keys { space, now: self.options.clock.now() };
                 from = keys.sweep_expiries(from.as_deref(), AT_ONCE)?;
                 if from.is_none() {
                     break;

@@ -350,7 +350,7 @@ impl Session {
             debug_assert!(false, "a batch needs a database that is there");
             return;
         };
-        let keys = Keys { space, now, is_exclusive: false };
+        let keys = Keys { space, now };
         let before = out.len();
         let mut reply = Reply::new(out, self.client.protocol);
         let begun = Instant::now();
@@ -476,9 +476,7 @@ fn execute_sets(
         }
     };
     match keys.put_many(sets) {
-        Ok(Some(())) => sets.iter().for_each(|_| reply.simple("OK")),
-        // Values in parts are seen before they are overwritten.
-        Ok(None) => put_each(sets, reply),
+        Ok(()) => sets.iter().for_each(|_| reply.simple("OK")),
         Err(error) => {
             let done = match &error {
                 keyspace::Error::Table(sapwood::Error::HashBatch { done, .. }) => *done,

@@ -5,12 +5,14 @@
 //! | [`mod@format`] | the stored form of a value |
 //! | `parts` | values and keys that are too long for a page of the engine |
 //! | `expiries` | keys by the end of their time |
-//! | [`keyspace`] | a database of Redis: the three together |
+//! | `heads` | long values by key, for puts that do not look at what they overwrite |
+//! | [`keyspace`] | a database of Redis: these together |
 //! | `tables` | tables of Sapwood, by name |
 
 pub mod format;
 
 mod expiries;
+mod heads;
 pub mod keyspace;
 mod parts;
 pub(crate) mod tables;

@@ -2,8 +2,8 @@
 //!
 //! An entry says that a key may end then: a value that was written since has another end, or none,
 //! and its entry is passed over when its time comes. Writers only add entries, after the value is
-//! there. When the table has doubled since it was looked through last, the entries that no value
-//! agrees with are taken out, so that a key that is written again and again holds few.
+//! there. When the table has doubled since it was looked through last, or since it was shortest, the
+//! entries that no value agrees with are taken out, so that a key that is written again and again holds few.
 //!
 //! An entry is taken out before its value is looked at, and put back if they agree: so none is lost
 //! that a writer adds at that moment.
@@ -21,7 +21,7 @@ const SWEPT_MIN: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Expiries {
     table: OrderedTable,
-    /// Entries that were left when the table was looked through last.
+    /// Entries that were left when the table was looked through last, or fewer that it had since.
     left: AtomicUsize,
 }
 
@@ -52,10 +52,12 @@ impl Expiries {
         }))
     }
 
-    /// Whether the table has doubled since it was looked through.
+    /// Whether the table has doubled since it was looked through, or was shortest.
     pub(crate) fn wants_sweep(&self) -> bool {
+        let len = self.table.len_estimate();
         // Relaxed: one thread sweeps.
-        self.table.len_estimate() > SWEPT_MIN.max(2 * self.left.load(Ordering::Relaxed))
+        let left = self.left.fetch_min(len, Ordering::Relaxed).min(len);
+        len > SWEPT_MIN.max(2 * left)
     }
 
     /// Takes out entries that `agrees` denies, `count` at most, behind `from`; answers where to go

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use sapwood::{Compute, Computed, Db, HashTable, HashTableOptions, OrderedTableOptions};
@@ -11,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::store::expiries::Expiries;
 use crate::store::format::{self, Millis, Parts, Stored};
+use crate::store::heads::Heads;
 use crate::store::parts::{PART_BYTES, PartsTable, id_of};
 
 /// Bytes of the longest key that is stored as it is.
@@ -26,10 +26,6 @@ const HASHED: &[u8; 8] = b"\0sw:key\0";
 /// Why a change was not made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The first value in parts is made while other threads change the keyspace: the caller takes
-    /// it for itself and tries again. Nothing was changed.
-    #[error("the first long value needs the keyspace for itself")]
-    NeedsExclusive,
     /// A table refused.
     #[error(transparent)]
     Table(#[from] sapwood::Error),
@@ -85,9 +81,8 @@ pub struct Keyspace {
     name: String,
     table: HashTable,
     parts: OnceLock<PartsTable>,
-    /// Whether a value may lie in parts: then a value is not overwritten unseen. Set by a caller
-    /// that has the keyspace for itself.
-    has_parts: AtomicBool,
+    /// Heads of plain keys, which a put may overwrite without a look.
+    heads: Heads,
     expiries: Expiries,
     unsettled: Mutex<Unsettled>,
 }
@@ -100,6 +95,8 @@ struct Unsettled {
     ends: Vec<(Millis, Vec<u8>)>,
     /// Parts that no head names any more.
     parts: Vec<Parts>,
+    /// Keys some of whose heads may have been overwritten.
+    keys: Vec<Vec<u8>>,
 }
 
 /// A keyspace at a moment, for one caller.
@@ -109,8 +106,6 @@ pub struct Keys<'k> {
     pub space: &'k Keyspace,
     /// The moment: what has ended by then is not there.
     pub now: Millis,
-    /// Whether the caller has the keyspace for itself.
-    pub is_exclusive: bool,
 }
 
 impl Keyspace {
@@ -130,7 +125,7 @@ impl Keyspace {
             name: name.to_owned(),
             table,
             parts: OnceLock::new(),
-            has_parts: AtomicBool::new(false),
+            heads: Heads::default(),
             expiries: Expiries::new(expiries),
             unsettled: Mutex::default(),
         };
@@ -195,13 +190,14 @@ impl Keyspace {
             for (key, head) in heads {
                 if parts.is_whole(&head)? {
                     known.insert(head.id);
+                    if is_plain(&key) {
+                        self.heads.add(&key, head);
+                    }
                 } else {
                     self.table.remove(&key)?;
                 }
             }
             parts.retain(|id| known.contains(&id))?;
-            // Relaxed: the keyspace is not shared yet.
-            self.has_parts.store(!known.is_empty(), Ordering::Relaxed);
         }
         Ok(())
     }
@@ -277,6 +273,35 @@ impl Keyspace {
         }
     }
 
+    /// Frees the parts of a head that was removed from its key or replaced. Where it is listed to be
+    /// freed, but not yet, the thread that lists it does so.
+    fn release(&self, stored_key: &[u8], head: &Parts) {
+        if !is_plain(stored_key) || self.heads.take(stored_key, head.id) {
+            self.free_parts(head);
+        }
+    }
+
+    /// Lists a head that was put under a plain key, and frees its parts if the key has it no more.
+    fn list(&self, stored_key: &[u8], head: Parts) {
+        self.heads.add(stored_key, head);
+        self.settle_heads(stored_key);
+    }
+
+    /// Frees the parts of listed heads that a plain key does not have any more, now or later.
+    fn settle_heads(&self, stored_key: &[u8]) {
+        let current = || -> Result<Option<u64>> {
+            let head = |stored: &[u8]| match format::decode(stored) {
+                Some(Stored::Parts(head)) => Some(head.id),
+                _ => None,
+            };
+            Ok(self.table.get_with(stored_key, head)?.flatten())
+        };
+        match self.heads.take_stale(stored_key, current) {
+            Ok(stale) => stale.iter().for_each(|head| self.free_parts(head)),
+            Err(_) => self.unsettled().keys.push(stored_key.to_vec()),
+        }
+    }
+
     /// Removes parts that no head names any more, now or later.
     fn free_parts(&self, head: &Parts) {
         if self.parts().and_then(|parts| Ok(parts.remove_all(head)?)).is_err() {
@@ -286,9 +311,10 @@ impl Keyspace {
 
     /// Tries again what tables refused behind changes that were made. For a timer.
     pub fn settle(&self) {
-        let Unsettled { ends, parts } = std::mem::take(&mut *self.unsettled());
+        let Unsettled { ends, parts, keys } = std::mem::take(&mut *self.unsettled());
         ends.iter().for_each(|(time, stored_key)| self.add_end(*time, stored_key));
         parts.iter().for_each(|head| self.free_parts(head));
+        keys.iter().for_each(|stored_key| self.settle_heads(stored_key));
     }
 
     fn unsettled(&self) -> MutexGuard<'_, Unsettled> {
@@ -448,28 +474,27 @@ impl<'k> Keys<'k> {
     }
 
     /// Puts stored forms of values without an end under [plain](is_plain) keys, those of one key in
-    /// order; `None` if values must be seen before they are overwritten.
+    /// order, and does not look at what was there.
     ///
     /// # Errors
     /// Those of the table.
-    pub fn put_many(&self, entries: &[(&[u8], &[u8])]) -> Result<Option<()>> {
+    pub fn put_many(&self, entries: &[(&[u8], &[u8])]) -> Result<()> {
         debug_assert!(entries.iter().all(|(key, _)| is_plain(key)), "other keys are hashed");
-        // Relaxed: it is set by a caller that had the keyspace for itself.
-        if self.space.has_parts.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        match entries {
-            [(key, stored)] => self.space.table.put(key, stored)?,
-            entries => self.space.table.put_many(entries)?,
-        }
-        Ok(Some(()))
+        let put = match entries {
+            [(key, stored)] => self.space.table.put(key, stored),
+            entries => self.space.table.put_many(entries),
+        };
+        // Behind an error, too: some may have been put.
+        let keys = entries.iter().map(|(key, _)| *key);
+        self.space.heads.suspects(keys).for_each(|key| self.space.settle_heads(key));
+        Ok(put?)
     }
 
     /// Shows a value, or `None`, to `decide`, and does what it says, in one step. The closure may
     /// run again, on a newer value; its last run counts.
     ///
     /// # Errors
-    /// Those of the tables; [`Error::NeedsExclusive`]. Nothing was changed.
+    /// Those of the tables. Nothing was changed.
     pub fn modify<'v>(
         &self,
         key: &[u8],
@@ -537,7 +562,7 @@ impl<'k> Keys<'k> {
                         self.space.add_end(time, &stored_key);
                     }
                     if let Some(head) = freed {
-                        self.space.free_parts(&head);
+                        self.space.release(&stored_key, &head);
                     }
                     true
                 }
@@ -585,12 +610,6 @@ impl<'k> Keys<'k> {
             Change::Keep => return Ok(true),
             Change::Remove => {}
             Change::Put(value, expiry) if is_hashed || value.len() > INLINE_BYTES_MAX => {
-                if !self.space.has_parts.load(Ordering::Relaxed) {
-                    if !self.is_exclusive {
-                        return Err(Error::NeedsExclusive);
-                    }
-                    self.space.has_parts.store(true, Ordering::Relaxed);
-                }
                 let before: &[u8] = if is_hashed { key } else { &[] };
                 let parts = self.space.parts()?;
                 let (key_len, len) = (before.len() as u64, value.len() as u64);
@@ -626,15 +645,22 @@ impl<'k> Keys<'k> {
                 return Err(error.into());
             }
         };
-        let old = seen.as_deref().and_then(format::decode);
-        let left = if is_made { old } else { put.map(Stored::Parts) };
-        if let (true, Some(time)) = (is_made, end) {
+        if !is_made {
+            if let Some(head) = put {
+                self.space.free_parts(&head);
+            }
+            return Ok(false);
+        }
+        if let Some(time) = end {
             self.space.add_end(time, stored_key);
         }
-        if let Some(Stored::Parts(head)) = left {
-            self.space.free_parts(&head);
+        if let Some(head) = put.filter(|_| !is_hashed) {
+            self.space.list(stored_key, head);
         }
-        Ok(is_made)
+        if let Some(Stored::Parts(head)) = seen.as_deref().and_then(format::decode) {
+            self.space.release(stored_key, &head);
+        }
+        Ok(true)
     }
 
     /// Sets the end of a key's time by `decide`, which sees the one before and answers the new one,
@@ -696,7 +722,7 @@ impl<'k> Keys<'k> {
             Some(!stored.has_expired(self.now))
         })?;
         if let Some(head) = head {
-            self.space.free_parts(&head);
+            self.space.release(&stored_key, &head);
         }
         Ok(removed.flatten().unwrap_or(removed.is_some()))
     }
@@ -761,7 +787,7 @@ impl<'k> Keys<'k> {
             if ended.is_some() { Compute::Remove } else { Compute::Keep }
         })?;
         if let Some(head) = freed {
-            self.space.free_parts(&head);
+            self.space.release(stored_key, &head);
         }
         Ok((outcome == Computed::Removed).then_some(key))
     }

@@ -11,6 +11,7 @@ mod failures;
 mod glob;
 mod histories;
 mod http;
+mod long_values;
 mod oracle;
 mod paths;
 mod pubsub;
