@@ -89,6 +89,36 @@ impl Store {
         Ok(done)
     }
 
+    /// Compacts the oldest page. `None` where that would have to wait, for a walk, a checkpoint or
+    /// another compaction.
+    pub(crate) fn compact_step<F: InPlace>(&self) -> Result<Option<Compacted>> {
+        if self.is_read_only() {
+            return Err(Error::ReadOnly);
+        }
+        if self.log.epochs.is_pinned() {
+            return Err(Error::WouldBlock);
+        }
+        match self.log.parts {
+            None => self.compact_oldest::<F>(),
+            Some(_) => self.compactor.try_alone(|| self.compact_oldest::<F>()).unwrap_or(Ok(None)),
+        }
+    }
+
+    fn compact_oldest<F: InPlace>(&self) -> Result<Option<Compacted>> {
+        let first = self.log.page_of(self.log.begin());
+        let limit = first.next().min(self.log.page_of(self.log.tail()));
+        let cold = self.read_ahead::<F>(first..limit.max(first))?;
+        let Some(_alone) = self.begin_lock.try_alone() else { return Ok(None) };
+        let mut done = Compacted::default();
+        let compacted = self.compact_pages::<F>(limit, cold, &mut done);
+        self.compactor.count(&done);
+        compacted?;
+        if done.bytes_freed > 0 && self.is_index_loose() {
+            self.pack_index();
+        }
+        Ok(Some(done))
+    }
+
     /// Waits until no walk goes on; `None` when the log is dropped.
     fn lock_begin(&self) -> Option<Alone<'_>> {
         let alone = self.begin_lock.try_alone();

@@ -42,7 +42,7 @@ pub struct HashStats {
     pub tail: u64,
     /// Bytes of the log that are superseded, removed or left unused. Counted for a log in memory;
     /// with a directory an estimate, as of the last look at a sample of the pages
-    /// (`estimate_garbage`), and 0 before the first.
+    /// (`estimate_garbage`), with what was superseded or removed in memory since.
     pub garbage_bytes: u64,
     /// Bytes of log parts on the disk.
     pub file_bytes: u64,

@@ -211,11 +211,17 @@ impl Store {
         oldest.map_or(0, |oldest| self.log.begin().bytes().saturating_sub(oldest))
     }
 
-    /// Superseded, removed or unused bytes of the log: as counted, or estimated last.
+    /// Superseded, removed or unused bytes of the log: as counted, or estimated last with what was
+    /// superseded in memory since.
     pub(crate) fn garbage_bytes(&self) -> u64 {
         match &self.log.parts {
             None => self.garbage.sum() + self.log.wasted(0),
-            Some(_) => (self.log_bytes() as f64 * self.compactor.garbage_share()) as u64,
+            Some(_) => {
+                let log_bytes = self.log_bytes();
+                let estimated = (log_bytes as f64 * self.compactor.garbage_share()) as u64;
+                let since = self.compactor.garbage_since(self.garbage.net());
+                (estimated + since).min(log_bytes)
+            }
         }
     }
 }

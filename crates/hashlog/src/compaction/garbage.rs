@@ -77,6 +77,8 @@ impl Store {
     /// Estimates the share of the log that is garbage, and remembers it.
     pub(crate) fn sample_garbage<F: Form>(&self) -> Result<f64> {
         let _begin_lock = self.begin_lock.share();
+        // Before the look: what becomes garbage meanwhile may count twice, and never not at all.
+        let counted = self.garbage.net();
         let first = self.log.page_of(self.log.begin());
         // Not the page that is being filled.
         let count = self.log.page_of(self.log.tail()).since(first);
@@ -95,7 +97,7 @@ impl Store {
         let page_bytes = self.log.page_bytes as u64;
         let garbage: f64 = sample.pages.iter().map(|page| page.garbage(page_bytes)).sum();
         let share = garbage / (page_bytes * sampled.max(1)) as f64;
-        self.compactor.set_garbage_share(share);
+        self.compactor.set_garbage_share(share, counted);
         Ok(share)
     }
 

@@ -69,6 +69,34 @@ impl HashLog {
         self.compact_below(begin + bytes)
     }
 
+    /// Moves live records out of the oldest page of the log and gives it up, where that needs no
+    /// wait for a walk, a checkpoint or another compaction: `None` where it would. For a caller that
+    /// gives memory back between other work. Pages behind it are given up one by one; nothing is
+    /// freed where the tail is on the oldest.
+    ///
+    /// ```
+    /// use sapwood_hashlog::{HashLog, Options};
+    ///
+    /// let mut options = Options::default();
+    /// options.page_bytes = 4 << 10;
+    /// let log = HashLog::in_memory(options)?;
+    /// for key in 0..1_000_u64 {
+    ///     log.put(&key.to_le_bytes(), b"a value")?;
+    /// }
+    /// for key in 1..1_000_u64 {
+    ///     log.remove(&key.to_le_bytes())?;
+    /// }
+    /// while log.compact_step()?.is_some_and(|done| done.bytes_freed > 0) {}
+    /// assert!(log.stats().log_bytes <= 2 * 4096);
+    /// # Ok::<(), sapwood_hashlog::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`HashLog::compact`].
+    pub fn compact_step(&self) -> Result<Option<Compacted>> {
+        by_layout!(self, F => self.store.compact_step::<F>())
+    }
+
     /// Compacts the log if it is longer than `bytes_max`, by what it is longer.
     ///
     /// # Errors

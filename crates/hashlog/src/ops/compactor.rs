@@ -3,8 +3,8 @@
 //! `compaction::background` says when it is called and what it does; here nothing knows a log.
 //! Everything is behind locks, but for figures that order nothing.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::{JoinHandle, ThreadId};
 
 use crate::error::Error;
@@ -42,6 +42,8 @@ pub(crate) struct Compactor {
     pub(crate) waits_for_checkpoint: AtomicBool,
     /// Share of the log that was garbage when it was last looked at, as bits of an `f64`.
     garbage_share: AtomicU64,
+    /// Bytes of superseded records that had been counted then.
+    garbage_counted: AtomicI64,
     /// Bytes of memory of a compaction that is under way.
     buffer_bytes: AtomicU64,
     pub(crate) done: StripedCounter,
@@ -82,6 +84,7 @@ impl Compactor {
             too_long: AtomicU64::new(u64::MAX),
             waits_for_checkpoint: AtomicBool::new(false),
             garbage_share: AtomicU64::new(0),
+            garbage_counted: AtomicI64::new(0),
             buffer_bytes: AtomicU64::new(0),
             done: StripedCounter::default(),
             bytes_freed: StripedCounter::default(),
@@ -113,8 +116,15 @@ impl Compactor {
         f64::from_bits(self.garbage_share.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn set_garbage_share(&self, share: f64) {
+    /// Bytes that have been counted as garbage since it was last looked at, of those counted by now.
+    pub(crate) fn garbage_since(&self, counted: i64) -> u64 {
+        (counted - self.garbage_counted.load(Ordering::Relaxed)).max(0) as u64
+    }
+
+    /// Remembers a look at the garbage, and the bytes that were counted by then.
+    pub(crate) fn set_garbage_share(&self, share: f64, counted: i64) {
         self.garbage_share.store(share.to_bits(), Ordering::Relaxed);
+        self.garbage_counted.store(counted, Ordering::Relaxed);
     }
 
     /// Counts a compaction for the log's figures.
@@ -185,6 +195,20 @@ impl Compactor {
         let compacted = compact();
         self.state().compacting = None;
         compacted
+    }
+
+    /// The same, unless another compaction runs: then `None`.
+    pub(crate) fn try_alone<R>(&self, compact: impl FnOnce() -> R) -> Option<R> {
+        let _compacting = match self.compacting.try_lock() {
+            Ok(compacting) => compacting,
+            // It guards no data.
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        self.state().compacting = Some(std::thread::current().id());
+        let compacted = compact();
+        self.state().compacting = None;
+        Some(compacted)
     }
 
     /// A chunk is done: writers that wait for it may go on.

@@ -211,6 +211,41 @@ fn writers_go_on_while_a_snapshot_is_read() {
     });
 }
 
+/// A thread that has other work gives memory back a page at a time. What was removed in memory is
+/// known to be garbage without a look at the log.
+#[test]
+fn a_step_gives_up_a_page_and_waits_for_nothing() {
+    case!().once(|| {
+        for is_in_memory in [true, false] {
+            let mut options = options(0.5, 0);
+            (options.memory_budget, options.compaction) = (None, None);
+            let log = match is_in_memory {
+                true => HashLog::in_memory(options).unwrap(),
+                false => open(&SimDisk::new(), options),
+            };
+            overwrite(&log, 0..1);
+            (1..KEYS).for_each(|index| assert_eq!(log.remove(&key(index)), Ok(true)));
+            let full = log.stats();
+            assert!(full.garbage_bytes > LIVE_BYTES / 10 * 9, "{full:?}");
+            let snapshot = log.snapshot().unwrap();
+            assert_eq!(log.compact_step(), Ok(None), "a walk may go on");
+            drop(snapshot);
+            let mut pages = 0;
+            while log.compact_step().unwrap().is_some_and(|done| done.bytes_freed > 0) {
+                pages += 1;
+                assert_eq!(log.stats().begin, full.begin + pages * (64 << 10));
+            }
+            log.estimate_garbage().unwrap();
+            let left = log.stats();
+            assert!(left.log_bytes <= 3 * (64 << 10), "{left:?}");
+            assert!(left.garbage_bytes <= left.tail - left.begin, "{left:?}");
+            assert_eq!(log.get(&key(0)), Ok(Some(bytes(0, 0))));
+            assert_eq!(log.len_exact(), Ok(1));
+            log.check().unwrap();
+        }
+    });
+}
+
 /// Nothing is gained by moving what is live.
 #[test]
 fn a_log_without_garbage_is_left_alone() {
