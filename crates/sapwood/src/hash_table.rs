@@ -509,6 +509,30 @@ impl HashTable {
         self.named(self.log().compact(share))
     }
 
+    /// Gives up the oldest page of the log, as [`compact`](Self::compact) does, where that needs no
+    /// wait for a walk, a checkpoint or another compaction: `None` where it would. For a thread that gives
+    /// memory of removed entries back between other work: with no writes a table keeps it else.
+    ///
+    /// # Errors
+    /// As [`compact`](Self::compact).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// # table.put(b"k", b"v")?;
+    /// while table.stats().garbage_bytes > 4 << 20 {
+    ///     match table.compact_step()? {
+    ///         Some(done) if done.bytes_freed > 0 => {}
+    ///         // Later.
+    ///         _ => break,
+    ///     }
+    /// }
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn compact_step(&self) -> Result<Option<Compacted>> {
+        self.named(self.log().compact_step())
+    }
+
     /// Estimates how many bytes of the log are garbage, by a sample of it: superseded, removed or
     /// left unused. For a table in a directory [`stats`](Self::stats) has the last estimate.
     ///
