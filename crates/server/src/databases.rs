@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use sapwood::{HashTable, Table};
+
 use crate::replicas::Exclusive;
 use crate::store::keyspace::Keyspace;
-use crate::store::tables::{Handle, Tables};
+use crate::store::memory::Memory;
+use crate::store::tables::{Handle, Tables, is_own};
 
 /// Databases by number, each made when it is used first, and tables by name.
 #[derive(Debug, Clone)]
@@ -36,15 +39,42 @@ impl Databases {
         self.0.len()
     }
 
+    /// Hash tables of databases, and those that commands have used.
+    pub(crate) fn hash_tables(&self) -> impl Iterator<Item = &HashTable> {
+        self.made().flat_map(|(_, space)| space.lasting()).chain(self.1.hash_tables())
+    }
+
+    /// One of them, by its name.
+    pub(crate) fn hash_table(&self, name: &str) -> Option<&HashTable> {
+        if is_own(name.as_bytes()) {
+            let mut lasting = self.made().flat_map(|(_, space)| space.lasting());
+            return lasting.find(|table| table.name() == name);
+        }
+        match self.1.get(name.as_bytes())? {
+            Handle::Keyed(Table::Hash(table)) => Some(table),
+            Handle::Keyed(_) | Handle::Rollup(_) => None,
+        }
+    }
+
     /// Tables that commands have used.
     pub(crate) fn tables(&self) -> &Tables {
         &self.1
     }
 
-    /// Bytes of memory that databases and tables have taken.
-    pub(crate) fn reserved_bytes(&self) -> u64 {
-        let spaces: u64 = self.made().map(|(_, space)| space.reserved_bytes()).sum();
-        spaces + self.1.reserved_bytes()
+    /// Memory of databases and tables.
+    pub(crate) fn memory(&self) -> Memory {
+        self.memory_of_hash_tables() + self.memory_beside()
+    }
+
+    /// Memory of hash tables, whose figures cost the same whatever they hold.
+    pub(crate) fn memory_of_hash_tables(&self) -> Memory {
+        self.hash_tables().map(|table| Memory::of_hash(&table.stats())).sum()
+    }
+
+    /// Memory of all others, whose figures take a walk of their nodes.
+    pub(crate) fn memory_beside(&self) -> Memory {
+        let ends: Memory = self.made().map(|(_, space)| space.memory_of_ends()).sum();
+        ends + self.1.memory_beside()
     }
 
     pub(crate) fn tables_mut(&mut self) -> &mut Tables {

@@ -1,6 +1,7 @@
 //! What all sessions share: databases, transactions that watch, and the clock.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::mem;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +21,12 @@ use crate::jobs::Jobs;
 use crate::replicas::Replicas;
 use crate::store::format::Millis;
 use crate::store::keyspace::{self, Keys, Keyspace};
+use crate::store::memory::Memory;
+use crate::store::tidying::Tidying;
 use crate::watched::Watched;
+
+/// Memory that removed entries have left may exceed the limit by this part of it.
+const RESERVED_PART: u64 = 4;
 
 /// Choices for a [`Service`].
 #[derive(Debug)]
@@ -81,8 +87,11 @@ pub struct Service {
     pub(crate) admin: Admin,
     /// Whether keys whose time has ended are removed before they are asked for.
     is_expiring: AtomicBool,
-    /// Whether the memory's limit is reached.
+    /// Whether the memory's limit was reached at the last look.
     is_full: AtomicBool,
+    /// Memory of all but hash tables at the last look.
+    memory_beside: Mutex<Memory>,
+    tidying: Mutex<Tidying>,
     pub(crate) clients: Clients,
     pub(crate) users: Arc<Users>,
 }
@@ -119,6 +128,8 @@ impl Service {
             ),
             is_expiring: AtomicBool::new(true),
             is_full: AtomicBool::new(false),
+            memory_beside: Mutex::default(),
+            tidying: Mutex::default(),
             clients: Clients::new(limits),
             users: Arc::new(Users::new(&options.users, catalog)),
             options,
@@ -181,29 +192,93 @@ impl Service {
         self.options.clock.set(now)
     }
 
-    /// Whether commands that need memory are refused.
-    pub(crate) fn is_full(&self) -> bool {
+    /// Whether the memory's limit was reached at the last look.
+    pub(crate) fn was_full(&self) -> bool {
         // Relaxed: the limit is not exact.
         self.is_full.load(Ordering::Relaxed)
     }
 
-    /// Bytes of memory that the tables have taken. Not for commands, which have the databases'
-    /// lock already.
+    /// Whether commands that need memory are refused. Where the limit was reached it is looked at
+    /// anew: what was removed since makes room at once.
+    pub(crate) fn is_full(&self, databases: &Databases) -> bool {
+        if self.was_full() {
+            let beside = *self.lock_memory_beside();
+            self.note_memory(databases.memory_of_hash_tables() + beside);
+        }
+        self.was_full()
+    }
+
+    /// Bytes of memory that entries of tables and their indexes use. Not for commands, which have
+    /// the databases' lock already.
     pub fn used_memory(&self) -> u64 {
-        self.databases.shared().reserved_bytes()
+        self.databases.shared().memory().used
+    }
+
+    /// Bytes of memory that tables have taken from the system: those that are used, and those that
+    /// removed entries have left. Not for commands, as above.
+    pub fn reserved_memory(&self) -> u64 {
+        self.databases.shared().memory().reserved
     }
 
     /// Compares the memory that is used with its limit. For a timer.
     pub fn check_memory(&self) {
-        self.note_used_memory(self.used_memory());
+        self.look_at_memory(&self.databases.shared());
     }
 
     /// For commands, which have the databases' lock already.
-    pub(crate) fn note_used_memory(&self, used: u64) {
+    pub(crate) fn look_at_memory(&self, databases: &Databases) {
+        let beside = databases.memory_beside();
+        *self.lock_memory_beside() = beside;
+        self.note_memory(databases.memory_of_hash_tables() + beside);
+    }
+
+    fn note_memory(&self, memory: Memory) {
         // Relaxed: a figure for reports.
-        self.admin.memory_peak.fetch_max(used, Ordering::Relaxed);
-        let is_full = self.admin.settings.maxmemory().is_some_and(|limit| used > limit);
+        self.admin.memory_peak.fetch_max(memory.used, Ordering::Relaxed);
+        let limit = self.admin.settings.maxmemory();
+        // What removed entries have left may be written to, but not without end: it is given back
+        // more slowly than memory can be written.
+        let is_full = limit.is_some_and(|limit| {
+            memory.used > limit || memory.reserved > limit.saturating_add(limit / RESERVED_PART)
+        });
         self.is_full.store(is_full, Ordering::Relaxed);
+    }
+
+    fn lock_memory_beside(&self) -> MutexGuard<'_, Memory> {
+        self.memory_beside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives memory back that removed entries have left in hash tables, page by page while `go_on`
+    /// says so; true if there is more to do. For a timer.
+    ///
+    /// # Errors
+    /// The first of those of the tables. Each table has had its turn.
+    pub fn tidy(&self, mut go_on: impl FnMut() -> bool) -> sapwood::Result<bool> {
+        let limit = self.admin.settings.maxmemory();
+        let (is_short, names) = {
+            let databases = self.databases.shared();
+            let reserved = databases.memory_of_hash_tables().reserved;
+            let names = databases.hash_tables().map(|table| table.name().to_owned());
+            (limit.is_some_and(|limit| reserved > limit), names.collect::<HashSet<String>>())
+        };
+        let mut tidying = self.tidying.lock().unwrap_or_else(PoisonError::into_inner);
+        tidying.retain(|name| names.contains(name));
+        let mut outcome = Ok(());
+        let mut are_more = false;
+        for name in names {
+            let mut is_more = true;
+            while is_more && go_on() {
+                // Held for a page only, so that commands that run alone need not wait long.
+                let databases = self.databases.shared();
+                let Some(table) = databases.hash_table(&name) else { break };
+                let mut is_first = true;
+                let tidied = tidying.tidy(table, is_short, &mut || mem::take(&mut is_first));
+                is_more = *tidied.as_ref().unwrap_or(&false);
+                outcome = outcome.and(tidied.map(drop));
+            }
+            are_more |= is_more;
+        }
+        outcome.map(|()| are_more)
     }
 
     /// Limits of clients.

@@ -416,7 +416,7 @@ impl<'i> Batch<'i> {
                 if self.gets.is_empty()
                     && name.eq_ignore_ascii_case(b"set")
                     && value.len() <= keyspace::INLINE_BYTES_MAX
-                    && !service.is_full() =>
+                    && !service.was_full() =>
             {
                 let Some(stored) = format::within(request, value.start, value.end) else {
                     return false;

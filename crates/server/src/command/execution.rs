@@ -9,7 +9,7 @@ use crate::catalog::Flags;
 use crate::clients::{Entry, Paused};
 use crate::command::client::Client;
 use crate::command::{self, Answer, Call, Command, pubsub};
-use crate::databases::Access;
+use crate::databases::{Access, Databases};
 use crate::jobs::Job;
 use crate::protocol::reply::Reply;
 use crate::refusal::{OUT_OF_MEMORY, Refusal, refuse};
@@ -41,7 +41,7 @@ pub(crate) fn dispatch(
             return Dispatched::Done(None);
         }
     };
-    if let Err(refusal) = permit(service, client, command, args) {
+    if let Err(refusal) = permit(service, client, access.databases(), command, args) {
         let refusal = client.break_transaction(service, Some(command), refusal);
         refuse(&mut Reply::new(out, protocol), &refusal);
         return Dispatched::Done(None);
@@ -124,7 +124,8 @@ pub(crate) fn execute_queued(call: &mut Call<'_>, command: &'static Command, arg
         job: None,
     };
     let begun = Instant::now();
-    let result = permit_queued(inner.service, inner.client, command, args)
+    let databases = inner.access.databases();
+    let result = permit_queued(inner.service, inner.client, databases, command, args)
         .and_then(|()| (command.run)(&mut inner));
     if let (Ok(()), Some(job)) = (&result, inner.job.take()) {
         let mut written = Vec::new();
@@ -162,6 +163,7 @@ const NOT_AUTHENTICATED: Refusal = Refusal::text("NOAUTH Authentication required
 fn permit(
     service: &Service,
     client: &mut Client,
+    databases: &Databases,
     command: &'static Command,
     args: &[&[u8]],
 ) -> Result<(), Refusal> {
@@ -186,13 +188,14 @@ fn permit(
             Denied::Channel(_) => Refusal::text("NOPERM No permissions to access a channel"),
         })?;
     }
-    has_room(service, command)
+    has_room(service, databases, command)
 }
 
 /// Whether a client may call a command of a transaction still.
 fn permit_queued(
     service: &Service,
     client: &Client,
+    databases: &Databases,
     command: &Command,
     args: &[&[u8]],
 ) -> Result<(), Refusal> {
@@ -213,11 +216,11 @@ fn permit_queued(
             Refusal::Text(text.into())
         })?;
     }
-    has_room(service, command)
+    has_room(service, databases, command)
 }
 
-fn has_room(service: &Service, command: &Command) -> Result<(), Refusal> {
-    if command.flags.contains(Flags::DENYOOM) && service.is_full() {
+fn has_room(service: &Service, databases: &Databases, command: &Command) -> Result<(), Refusal> {
+    if command.flags.contains(Flags::DENYOOM) && service.is_full(databases) {
         return Err(OUT_OF_MEMORY);
     }
     Ok(())

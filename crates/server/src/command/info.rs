@@ -9,6 +9,7 @@ use crate::databases::Databases;
 use crate::refusal::Refusal;
 use crate::service::Service;
 use crate::store::format::Millis;
+use crate::store::memory::Memory;
 
 type Section = fn(&mut Lines, &Shown<'_>) -> Result<(), Refusal>;
 
@@ -139,7 +140,7 @@ fn clients(lines: &mut Lines, shown: &Shown<'_>) -> Result<(), Refusal> {
 }
 
 fn memory(lines: &mut Lines, shown: &Shown<'_>) -> Result<(), Refusal> {
-    let used = shown.databases.reserved_bytes();
+    let Memory { reserved, used } = shown.databases.memory();
     let (peak, resident) = (peak(shown.service, used), resident_bytes());
     let limit = shown.service.admin.settings.maxmemory().unwrap_or(0);
     lines.add("used_memory", used);
@@ -149,6 +150,8 @@ fn memory(lines: &mut Lines, shown: &Shown<'_>) -> Result<(), Refusal> {
     lines.add("used_memory_peak", peak);
     lines.add("used_memory_peak_human", human(peak));
     lines.add("used_memory_dataset", used);
+    lines.add("allocator_allocated", used);
+    lines.add("allocator_active", reserved);
     lines.add("maxmemory", limit);
     lines.add("maxmemory_human", human(limit));
     lines.add("maxmemory_policy", "noeviction");

@@ -346,6 +346,7 @@ fn flush(call: &mut Call<'_>, number: usize) -> Answer {
 fn flushdb(call: &mut Call<'_>) -> Answer {
     check_flush(call)?;
     flush(call, call.client.database)?;
+    call.service.look_at_memory(call.access.databases());
     call.reply.simple("OK");
     Ok(())
 }
@@ -359,6 +360,7 @@ fn flushall(call: &mut Call<'_>) -> Answer {
     for number in numbers {
         outcome = outcome.and(flush(call, number));
     }
+    call.service.look_at_memory(call.access.databases());
     outcome?;
     call.reply.simple("OK");
     Ok(())

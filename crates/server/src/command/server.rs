@@ -13,6 +13,7 @@ use crate::protocol::glob;
 use crate::refusal::SYNTAX;
 use crate::refusal::{NOT_AN_INTEGER, Refusal};
 use crate::service::Service;
+use crate::store::memory::Memory;
 
 const fn server(name: &'static str, arity: isize, run: Run) -> Command {
     Command::new("server", name, arity, run)
@@ -471,7 +472,7 @@ fn config_set(call: &mut Call<'_>) -> Answer {
         done.push((parameter, before));
     }
     // The limit may be another.
-    call.service.note_used_memory(call.access.databases().reserved_bytes());
+    call.service.look_at_memory(call.access.databases());
     call.reply.simple("OK");
     Ok(())
 }
@@ -538,14 +539,14 @@ fn memory_usage(call: &mut Call<'_>) -> Answer {
 }
 
 fn memory_stats(call: &mut Call<'_>) -> Answer {
-    let used = call.access.databases().reserved_bytes();
+    let Memory { reserved, used } = call.access.databases().memory();
     let made: Vec<_> = call.access.databases().made().collect();
     let mut keys_count = 0;
     for (_, space) in &made {
         keys_count += space.table().len_estimate() as u64;
     }
     let per_key = used.checked_div(keys_count).unwrap_or(0);
-    call.reply.map(6 + made.len());
+    call.reply.map(8 + made.len());
     let numbers = [
         ("peak.allocated", info::peak(call.service, used)),
         ("total.allocated", used),
@@ -553,6 +554,8 @@ fn memory_stats(call: &mut Call<'_>) -> Answer {
         ("keys.count", keys_count),
         ("keys.bytes-per-key", per_key),
         ("dataset.bytes", used),
+        ("allocator.allocated", used),
+        ("allocator.active", reserved),
     ];
     for (name, number) in numbers {
         call.reply.bulk(name.as_bytes());
@@ -564,17 +567,21 @@ fn memory_stats(call: &mut Call<'_>) -> Answer {
         call.reply.bulk(b"overhead.hashtable.main");
         call.reply.integer(space.table().stats().index_bytes as i64);
         call.reply.bulk(b"overhead.hashtable.expires");
-        call.reply.integer(space.expiries_bytes() as i64);
+        call.reply.integer(space.memory_of_ends().reserved as i64);
     }
     Ok(())
 }
 
 fn memory_doctor(call: &mut Call<'_>) -> Answer {
-    let used = call.access.databases().reserved_bytes();
+    let Memory { reserved, used } = call.access.databases().memory();
     let text = match call.service.admin.settings.maxmemory() {
         Some(limit) if used > limit => format!(
             "{used} bytes are used, and maxmemory is {limit}: commands that need memory are \
              refused until keys are removed or maxmemory is raised.\n"
+        ),
+        Some(limit) if reserved > limit => format!(
+            "{used} bytes are used of {reserved} that are taken, and maxmemory is {limit}: what \
+             removed keys have left is being given back.\n"
         ),
         _ => "Nothing is wrong with the memory.\n".to_owned(),
     };

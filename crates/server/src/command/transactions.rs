@@ -62,7 +62,7 @@ fn exec(call: &mut Call<'_>) -> Answer {
     let is_changed = is_watch_broken(call);
     call.client.unwatch(call.service);
     let grows = |(command, _): &(&Command, _)| command.flags.contains(Flags::DENYOOM);
-    if call.service.is_full() && transaction.queued.iter().any(grows) {
+    if transaction.queued.iter().any(grows) && call.service.is_full(call.access.databases()) {
         return Err(Refusal::text(
             "EXECABORT Transaction discarded because of: OOM command not allowed when used memory \
              > 'maxmemory'.",

@@ -1,14 +1,16 @@
-//! What is done by time: keys end, memory is looked at, idle clients are closed.
+//! What is done by time: keys end, memory is looked at and given back, idle clients are closed.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::Service;
 
 /// The pause between two rounds.
 const PAUSE: Duration = Duration::from_millis(100);
+/// The time of a round that goes to giving memory back: a third of a core while there is some.
+const TIDYING: Duration = Duration::from_millis(50);
 
 /// A thread that keeps a service in order until it is dropped.
 #[derive(Debug)]
@@ -32,6 +34,8 @@ impl Housekeeping {
                     while service.expire().unwrap_or(false) {}
                     let _ = service.sweep();
                     service.check_memory();
+                    let begun = Instant::now();
+                    let _ = service.tidy(|| begun.elapsed() < TIDYING);
                     service.close_idle_clients();
                     service.sample();
                     if service.is_save_due() {

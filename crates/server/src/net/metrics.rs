@@ -37,7 +37,7 @@ impl Figures {
     fn of(service: &Service) -> Figures {
         let tally = &service.admin.tally;
         let past = service.admin.saves.past();
-        let used = service.used_memory();
+        let (used, reserved) = (service.used_memory(), service.reserved_memory());
         let (system, user) = info::processor_seconds();
         let limit = service.admin.settings.maxmemory().unwrap_or(0);
         // Relaxed: counts for reports.
@@ -50,7 +50,12 @@ impl Figures {
                     "Clients that are connected",
                     tally.connected.load(relaxed) as f64,
                 ),
-                ("memory_used_bytes", "Memory that tables have taken", used as f64),
+                ("memory_used_bytes", "Memory that entries and indexes use", used as f64),
+                (
+                    "memory_reserved_bytes",
+                    "Memory that tables have taken, with what removed entries have left",
+                    reserved as f64,
+                ),
                 (
                     "memory_peak_bytes",
                     "The most of it that was seen",

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::store::expiries::Expiries;
 use crate::store::format::{self, Millis, Parts, Stored};
 use crate::store::heads::Heads;
+use crate::store::memory::Memory;
 use crate::store::parts::{PART_BYTES, PartsTable, id_of};
 
 /// Bytes of the longest key that is stored as it is.
@@ -226,10 +227,9 @@ impl Keyspace {
         [Some(&self.table), self.parts.get().map(PartsTable::table)].into_iter().flatten()
     }
 
-    /// Bytes of memory that its tables have taken.
-    pub fn reserved_bytes(&self) -> u64 {
-        let lasting: u64 = self.lasting().map(|table| table.stats().reserved_bytes).sum();
-        lasting + self.expiries.table().stats().reserved_bytes
+    /// Memory of the table of ends.
+    pub(crate) fn memory_of_ends(&self) -> Memory {
+        Memory::of_ordered(&self.expiries.table().stats())
     }
 
     /// Keys, about: what has ended a moment ago counts.
@@ -251,11 +251,6 @@ impl Keyspace {
     /// Keys whose time will end, about.
     pub fn expiring_estimate(&self) -> usize {
         self.expiries.table().len_estimate()
-    }
-
-    /// Bytes of memory of the table of ends.
-    pub(crate) fn expiries_bytes(&self) -> u64 {
-        self.expiries.table().stats().reserved_bytes
     }
 
     /// The end that comes first, of a key that may have another by now.

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
-use sapwood::{RollupTable, Table, TableStats};
+use sapwood::{HashTable, RollupTable, Table, TableStats};
+
+use crate::store::memory::Memory;
 
 /// A handle of a table of any kind.
 #[derive(Debug, Clone)]
@@ -44,24 +46,34 @@ impl Tables {
         }
     }
 
-    /// Bytes of memory that the tables have taken. Tree tables have one heap.
-    pub(crate) fn reserved_bytes(&self) -> u64 {
+    /// Hash tables among them.
+    pub(crate) fn hash_tables(&self) -> impl Iterator<Item = &HashTable> {
+        self.by_name.values().filter_map(|handle| match handle {
+            Handle::Keyed(Table::Hash(table)) => Some(table),
+            Handle::Keyed(_) | Handle::Rollup(_) => None,
+        })
+    }
+
+    /// Memory of the others. Tree tables have one heap.
+    pub(crate) fn memory_beside(&self) -> Memory {
         let mut trees = 0;
-        let bytes = |handle: &Handle| match handle {
-            Handle::Keyed(table) => {
-                let stats = table.stats();
-                if let TableStats::Tree(stats) = &stats {
+        let memory = |handle: &Handle| match handle {
+            Handle::Keyed(Table::Hash(_)) => Memory::default(),
+            Handle::Keyed(table) => match table.stats() {
+                TableStats::Ordered(stats) => Memory::of_ordered(&stats),
+                TableStats::Tree(stats) => {
                     trees = stats.trees.heap_bytes;
+                    Memory::default()
                 }
-                stats.reserved_bytes()
-            }
+                other => Memory::all_used(other.reserved_bytes()),
+            },
             Handle::Rollup(table) => {
                 let stats = table.stats();
-                stats.fact_bytes + stats.dictionary_bytes
+                Memory::all_used(stats.fact_bytes + stats.dictionary_bytes)
             }
         };
-        let others: u64 = self.by_name.values().map(bytes).sum();
-        others + trees
+        let others: Memory = self.by_name.values().map(memory).sum();
+        others + Memory::all_used(trees)
     }
 }
 
@@ -86,7 +98,8 @@ mod tests {
             let before = tables.clone();
             tables.set("t", None);
             assert!(before.get(b"t").is_some() && tables.get(b"t").is_none());
-            assert!(before.reserved_bytes() > 0 && tables.reserved_bytes() == 0, "{handle:?}");
+            assert!(before.memory_beside().reserved > 0, "{handle:?}");
+            assert_eq!(tables.memory_beside(), Memory::default(), "{handle:?}");
         }
     }
 

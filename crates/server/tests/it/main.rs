@@ -12,6 +12,7 @@ mod glob;
 mod histories;
 mod http;
 mod long_values;
+mod memory;
 mod oracle;
 mod paths;
 mod pubsub;
