@@ -25,6 +25,9 @@ impl Watch {
 
 type Key = (usize, Vec<u8>);
 
+/// Keys that there is room for at any time.
+const CAPACITY_KEPT: usize = 256;
+
 /// Watches by key.
 ///
 /// A key is added by a command that has the databases for itself, so each later command sees that
@@ -62,6 +65,11 @@ impl Watched {
                 .retain(|other| other.strong_count() > 0 && other.as_ptr() != Arc::as_ptr(watch));
             if watches.is_empty() {
                 by_key.remove(&key);
+                // Rarely: it copies what is left.
+                if by_key.capacity() / 4 > by_key.len().max(CAPACITY_KEPT) {
+                    let kept = 2 * by_key.len();
+                    by_key.shrink_to(kept);
+                }
             }
         }
         self.count.store(by_key.len(), Ordering::Relaxed);
@@ -96,5 +104,25 @@ impl Watched {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Vec<Weak<Watch>>>> {
         self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_watches_goes_with_them() {
+        let (watched, watch) = (Watched::default(), Arc::new(Watch::default()));
+        let key = |number: u32| number.to_be_bytes();
+        (0..10_000).for_each(|number| watched.add(0, &key(number), &watch));
+        let most = watched.lock().capacity();
+        (1..10_000).for_each(|number| watched.remove(0, &key(number), &watch));
+        let left = watched.lock().capacity();
+        assert!(left <= 4 * CAPACITY_KEPT + 4 && most >= 10_000, "{left} of {most}");
+        watched.touch(0, &key(0));
+        assert!(watch.is_broken(), "what is left is watched");
+        watched.remove(0, &key(0), &watch);
+        assert!(watched.is_empty());
     }
 }

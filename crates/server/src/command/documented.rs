@@ -143,7 +143,7 @@ fn info(call: &mut Call<'_>) -> Answer {
     for name in names {
         match command::find_with_subcommand(name) {
             Some(command) => write_info(&mut call.reply, command),
-            None => call.reply.null_array(),
+            None => call.reply.null(),
         }
     }
     Ok(())

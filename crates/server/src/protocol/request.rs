@@ -22,8 +22,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Those of Redis: 512 MiB, and 1,048,576 arguments.
-    pub const REDIS: Limits = Limits { argument_bytes: 512 << 20, arguments: 1 << 20 };
+    /// Those of Redis: 512 MiB, and 2,147,483,647 arguments.
+    pub const REDIS: Limits = Limits { argument_bytes: 512 << 20, arguments: i32::MAX as usize };
     /// Those of a client that has not said its password: 16 KiB, and 10 arguments.
     pub const UNAUTHENTICATED: Limits = Limits { argument_bytes: 16 << 10, arguments: 10 };
 }

@@ -182,7 +182,7 @@ fn commands_are_documented() {
     let (_service, mut client) = default();
     let get = said(&mut client, &["COMMAND INFO get"]);
     assert!(get.starts_with("*1|*10|$3|get|:2|*2|+readonly|+fast|:1|:1|:1|"), "{get}");
-    assert_eq!(said(&mut client, &["COMMAND INFO none"]), "*1|*-1|");
+    assert_eq!(said(&mut client, &["COMMAND INFO none"]), "*1|$-1|");
     let docs = said(&mut client, &["COMMAND DOCS set none"]);
     assert!(docs.starts_with("*2|$3|set|") && docs.contains("summary"), "{docs}");
     assert_eq!(said(&mut client, &["COMMAND GETKEYS MSET a 1 b 2"]), "*2|$1|a|$1|b|");

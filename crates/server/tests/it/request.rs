@@ -92,7 +92,7 @@ fn words_are_cut_as_by_a_shell() {
 fn what_is_no_request_is_refused_as_redis_does() {
     let refused = |bytes: &[u8]| all(bytes, 1 << 20).expect_err("no request").to_string();
     assert_eq!(refused(b"*x\r\n"), "Protocol error: invalid multibulk length");
-    assert_eq!(refused(b"*1048577\r\n"), "Protocol error: invalid multibulk length");
+    assert_eq!(refused(b"*2147483648\r\n"), "Protocol error: invalid multibulk length");
     assert_eq!(refused(b"*99999999999999999999\r\n"), "Protocol error: invalid multibulk length");
     assert_eq!(refused(b"*1\r\nPING"), "Protocol error: expected '$', got 'P'");
     assert_eq!(refused(b"*1\r\n$-1\r\n"), "Protocol error: invalid bulk length");
@@ -123,6 +123,8 @@ fn a_client_without_a_password_sends_little() {
 
 #[test]
 fn a_length_of_a_gibibyte_reserves_nothing() {
+    let mut parser = Parser::new(Limits::REDIS);
+    assert_eq!(parser.parse(b"*2147483647\r\n$1\r\n"), Ok(None));
     let mut parser = Parser::new(Limits::REDIS);
     let buffer = b"*2\r\n$3\r\nSET\r\n$536870912\r\nabc";
     assert_eq!(parser.parse(buffer), Ok(None));
