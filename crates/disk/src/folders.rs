@@ -32,13 +32,19 @@ pub trait Folders: Send + Sync + fmt::Debug {
     /// What the system answers.
     fn make(&self, path: &str) -> io::Result<()>;
     /// Whether there is such a folder.
-    fn is_there(&self, path: &str) -> bool;
+    ///
+    /// # Errors
+    /// The system's answer where it cannot tell: the folder may be there.
+    fn is_there(&self, path: &str) -> io::Result<bool>;
     /// Whether a folder has such a file.
-    fn has_file(&self, path: &str, file: &str) -> bool;
+    ///
+    /// # Errors
+    /// The system's answer where it cannot tell: the file may be there.
+    fn has_file(&self, path: &str, file: &str) -> io::Result<bool>;
     /// The names of the folders in a folder.
     ///
     /// # Errors
-    /// What the system answers.
+    /// The system's answer, also where it does not tell that a name is a folder's.
     fn list(&self, path: &str) -> io::Result<Vec<String>>;
     /// Takes a folder away with all that is in it. No handle of it is open.
     ///
@@ -59,7 +65,10 @@ pub struct FileFolders {
 impl FileFolders {
     /// Those of a directory, which need not be there.
     pub fn new(directory: impl AsRef<Path>) -> FileFolders {
-        FileFolders { directory: directory.as_ref().to_owned(), reads: DiskReads::default() }
+        FileFolders {
+            directory: directory.as_ref().to_owned(),
+            reads: DiskReads::default(),
+        }
     }
 
     /// The way of reads that are in flight together, of each folder that is opened.
@@ -91,23 +100,27 @@ impl Folders for FileFolders {
     }
 
     fn open_read_only(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
-        Ok(Arc::new(self.reading(FileDisk::open_read_only(self.path(path))?)?))
+        Ok(Arc::new(
+            self.reading(FileDisk::open_read_only(self.path(path))?)?,
+        ))
     }
 
     fn open_unlocked(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
-        Ok(Arc::new(self.reading(FileDisk::open_unlocked(self.path(path))?)?))
+        Ok(Arc::new(
+            self.reading(FileDisk::open_unlocked(self.path(path))?)?,
+        ))
     }
 
     fn make(&self, path: &str) -> io::Result<()> {
         fs::create_dir_all(self.path(path))
     }
 
-    fn is_there(&self, path: &str) -> bool {
-        self.path(path).is_dir()
+    fn is_there(&self, path: &str) -> io::Result<bool> {
+        Ok(kind_of(&self.path(path))?.is_some_and(|kind| kind.is_dir()))
     }
 
-    fn has_file(&self, path: &str, file: &str) -> bool {
-        self.path(path).join(file).is_file()
+    fn has_file(&self, path: &str, file: &str) -> io::Result<bool> {
+        Ok(kind_of(&self.path(path).join(file))?.is_some_and(|kind| kind.is_file()))
     }
 
     fn list(&self, path: &str) -> io::Result<Vec<String>> {
@@ -116,7 +129,7 @@ impl Folders for FileFolders {
             let entry = entry?;
             // Names that are no text were not made here.
             if let Ok(name) = entry.file_name().into_string()
-                && entry.path().is_dir()
+                && kind_of(&entry.path())?.is_some_and(|kind| kind.is_dir())
             {
                 names.push(name);
             }
@@ -129,6 +142,36 @@ impl Folders for FileFolders {
     }
 
     fn written(&self, path: &str, file: &str) -> Option<SystemTime> {
-        fs::metadata(self.path(path).join(file)).and_then(|data| data.modified()).ok()
+        fs::metadata(self.path(path).join(file))
+            .and_then(|data| data.modified())
+            .ok()
+    }
+}
+
+/// The kind of what a path leads to; `None` where nothing is there. A table whose files cannot be looked at has not ended:
+/// any other answer of the system is an error, and so is a link that leads nowhere, as to a disk that is not mounted.
+fn kind_of(path: &Path) -> io::Result<Option<fs::FileType>> {
+    let is_absent = |cause: &io::Error| {
+        matches!(
+            cause.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        )
+    };
+    let named = |cause: io::Error| {
+        io::Error::new(cause.kind(), format!("look at {}: {cause}", path.display()))
+    };
+    match fs::metadata(path) {
+        Ok(about) => Ok(Some(about.file_type())),
+        Err(cause) if is_absent(&cause) => match fs::symlink_metadata(path) {
+            Ok(about) if about.is_symlink() => {
+                let what = format!("look at {}: the link leads nowhere", path.display());
+                Err(io::Error::other(what))
+            }
+            // It has come meanwhile.
+            Ok(about) => Ok(Some(about.file_type())),
+            Err(cause) if is_absent(&cause) => Ok(None),
+            Err(cause) => Err(named(cause)),
+        },
+        Err(cause) => Err(named(cause)),
     }
 }

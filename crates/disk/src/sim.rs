@@ -112,10 +112,10 @@ impl SimDisk {
         self.lock().operations
     }
 
-    /// Reads, writes, syncs and changes of names since the faults were set.
-    pub fn calls(&self) -> [u64; 4] {
+    /// Reads, writes, syncs, changes of names and looks at them since the faults were set.
+    pub fn calls(&self) -> [u64; 5] {
         let state = self.lock();
-        [state.reads, state.writes, state.syncs, state.renames]
+        [state.reads, state.writes, state.syncs, state.renames, state.looks]
     }
 
     /// Cuts the power after `count` more changes (as [`SimDisk::operations`] counts them): every
@@ -259,8 +259,8 @@ impl Disk for SimDisk {
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
         name::check(name)?;
-        let state = self.lock();
-        state.check_power()?;
+        let mut state = self.lock();
+        state.look()?;
         let id = state.find(self.folder, name)?;
         drop(state);
         Ok(self.handle(id, name))
@@ -276,8 +276,8 @@ impl Disk for SimDisk {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        let state = self.lock();
-        state.check_power()?;
+        let mut state = self.lock();
+        state.look()?;
         Ok(state.list(self.folder, false))
     }
 

@@ -138,7 +138,7 @@ impl Directory {
         let hold = || {
             let files = HeldFiles::of(self.folders.open_unlocked(&folder)?)?;
             // Taking it away is the first step of a drop.
-            let is_whole = files.has(OPTIONS) && self.folders.has_file(&folder, OPTIONS);
+            let is_whole = files.has(OPTIONS) && self.folders.has_file(&folder, OPTIONS)?;
             io::Result::Ok(is_whole.then(|| Arc::new(files) as Arc<dyn Disk>))
         };
         match hold() {
@@ -220,7 +220,7 @@ impl Directory {
 
     /// The folder of the log, if it is there, of a directory that is read.
     pub(crate) fn log_disk_to_read(&self) -> Result<Option<Arc<dyn Disk>>> {
-        if !self.folders.is_there(LOG) {
+        if !self.has_folder(LOG)? {
             return Ok(None);
         }
         let disk = self.open_folder(LOG);
@@ -247,7 +247,7 @@ impl Directory {
         if self.is_pool {
             return Ok(Some(self.disk.clone()));
         }
-        if !self.folders.is_there(TREES) {
+        if !self.has_folder(TREES)? {
             return Ok(None);
         }
         let path = self.pool_path();
@@ -278,7 +278,7 @@ impl Directory {
         self.expect_writable()?;
         let path = self.rollup_path(number);
         self.clear(&of_rollup(number))?;
-        let is_first = !self.folders.is_there(ROLLUPS);
+        let is_first = !self.has_folder(ROLLUPS)?;
         let around = self.folders.make(ROLLUPS).and_then(|()| self.disk.sync());
         if around.is_err() && is_first {
             // After a sync that failed, a later one says nothing about this name: the next attempt makes it anew.
@@ -308,7 +308,7 @@ impl Directory {
 
     /// Takes the folders of roll-up tables away that a crash left which came while they were made or dropped.
     pub(crate) fn keep_rollups(&self, is_known: impl Fn(u64) -> bool) -> Result<()> {
-        if !self.folders.is_there(ROLLUPS) {
+        if !self.has_folder(ROLLUPS)? {
             return Ok(());
         }
         let path = self.path.join(ROLLUPS);
@@ -330,16 +330,30 @@ impl Directory {
 
     /// The same by what is there now, whatever is held.
     pub(crate) fn listed_tables(&self) -> Result<Vec<String>> {
-        if self.is_pool && !self.folders.is_there(TABLES) {
+        // A directory that is a pool, and one that was restored without hash tables, has no folder of them.
+        if !self.has_folder(TABLES)? {
             return Ok(Vec::new());
         }
         let listed = self.folders.list(TABLES);
-        let mut names = listed.map_err(|cause| {
-            let path = self.path.join(TABLES);
-            Error::directory(&path, "listed", &cause)
-        })?;
-        names.retain(|name| self.folders.has_file(&of_table(name), OPTIONS));
+        let mut names = Vec::new();
+        for name in listed.map_err(|cause| unseen(&self.path.join(TABLES), &cause))? {
+            if self.has_file(&of_table(&name), OPTIONS)? {
+                names.push(name);
+            }
+        }
         Ok(names)
+    }
+
+    /// True where there is a folder. One that cannot be looked at is not taken for one that is not there.
+    fn has_folder(&self, folder: &str) -> Result<bool> {
+        let found = self.folders.is_there(folder);
+        found.map_err(|cause| unseen(&self.path.join(folder), &cause))
+    }
+
+    /// The same of a file in a folder.
+    fn has_file(&self, folder: &str, file: &str) -> Result<bool> {
+        let found = self.folders.has_file(folder, file);
+        found.map_err(|cause| unseen(&self.path.join(folder).join(file), &cause))
     }
 
     /// An empty folder for a table that is being made.
@@ -412,7 +426,7 @@ impl Directory {
     /// Lets the end of a table last that a crash, or a sync that failed, may have left in doubt. Its files stay: the table
     /// may be there again if a crash comes meanwhile.
     pub(crate) fn settle_removal(&self, name: &str) -> Result<()> {
-        if !self.folders.has_file(&of_table(name), OPTIONS_DROPPED) {
+        if !self.has_file(&of_table(name), OPTIONS_DROPPED)? {
             return Ok(());
         }
         let Folder { disk, path } = self.folder(name)?;
@@ -444,6 +458,14 @@ fn unopened(path: &Path, cause: &io::Error) -> Error {
         io::ErrorKind::WouldBlock => Error::DirectoryInUse { path: path.to_owned() },
         _ => Error::directory(path, "opened", cause),
     }
+}
+
+/// The error about a file or folder that may be there, and cannot be looked at.
+fn unseen(path: &Path, cause: &io::Error) -> Error {
+    let why = format!(
+        "{cause}; it may be there, and nothing was changed: let this user read it, and open the directory again"
+    );
+    Error::directory(path, "looked at", &io::Error::new(cause.kind(), why))
 }
 
 /// The folder of a roll-up table, in the directory.

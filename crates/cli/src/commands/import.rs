@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Import, ui: &Ui) -> Outcome {
     let file = RowFile::open(&args.file, format, ui)?;
     // The database is closed before the command ends, so that what is in lasts.
     let _promise = ui.interrupt.promise();
-    let (db, known) = match kept::is_database(&args.directory) {
+    let (db, known) = match kept::is_database(&args.directory)? {
         true => {
             let db = open(&args.directory)?;
             let known = Known::of(&db, &args.table)?;

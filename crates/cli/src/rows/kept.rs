@@ -7,6 +7,7 @@
 //! columns of JSON lines are `null`.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -238,14 +239,36 @@ pub(crate) fn opened(
 const SHOWN_BYTES: u64 = 64 << 20;
 
 /// Whether a directory holds a database.
-pub(crate) fn is_database(directory: &Path) -> bool {
+///
+/// # Errors
+/// Where the system does not tell.
+pub(crate) fn is_database(directory: &Path) -> Outcome<bool> {
+    let look = |name: &str| {
+        let path = directory.join(name);
+        looked_at(&path).map_err(|cause| {
+            Failure::Failed(format!("{} cannot be looked at: {cause}", path.display()))
+        })
+    };
     // The second is what a pool of trees alone has.
-    directory.join("tables").is_dir() || directory.join("heap").is_file()
+    Ok(look("tables")?.is_some_and(|about| about.is_dir())
+        || look("heap")?.is_some_and(|about| about.is_file()))
+}
+
+/// The file or folder that a path leads to; `None` where nothing is there.
+fn looked_at(path: &Path) -> io::Result<Option<fs::Metadata>> {
+    match path.metadata() {
+        Err(cause)
+            if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            Ok(None)
+        }
+        about => about.map(Some),
+    }
 }
 
 /// Looking must not make one.
 pub(crate) fn expect_database(directory: &Path) -> Outcome {
-    if !is_database(directory) {
+    if !is_database(directory)? {
         return Err(Failure::Failed(format!(
             "{} is a directory that holds no database; `sapwood load FILE --dir {}` makes one",
             directory.display(),
@@ -406,22 +429,26 @@ struct Folders {
 impl Folders {
     /// To be asked before the directory is opened.
     fn before(directory: &Path) -> Self {
-        let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+        // A file that cannot be looked at may be there, and is left.
+        let is_absent = |path: &Path| matches!(looked_at(path), Ok(None));
+        let is_missing = |path: &&Path| !path.as_os_str().is_empty() && is_absent(path);
         let made = directory.ancestors().take_while(is_missing).map(Path::to_owned).collect();
         Self {
-            makes_tables: !directory.join("tables").exists(),
-            makes_trees: !directory.join("trees").exists(),
-            makes_log: !directory.join("log").exists(),
-            makes_lock: !directory.join(".lock").exists(),
+            makes_tables: is_absent(&directory.join("tables")),
+            makes_trees: is_absent(&directory.join("trees")),
+            makes_log: is_absent(&directory.join("log")),
+            makes_lock: is_absent(&directory.join(".lock")),
             directory: directory.to_owned(),
             made,
         }
     }
 
-    /// Whether there are folders of tables.
+    /// True where there may be folders of tables.
     fn has_tables(&self) -> bool {
-        let tables = fs::read_dir(self.directory.join("tables"));
-        tables.is_ok_and(|mut tables| tables.next().is_some())
+        match fs::read_dir(self.directory.join("tables")) {
+            Ok(mut tables) => tables.next().is_some(),
+            Err(cause) => cause.kind() != io::ErrorKind::NotFound,
+        }
     }
 
     /// Only of a database that holds no tables: what opening it made, and the empty table of schemas.
@@ -451,6 +478,22 @@ impl Folders {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A loop of links: the system cannot tell what is there.
+    #[test]
+    fn what_cannot_be_looked_at_is_neither_absent_nor_removed() {
+        let folder = tempfile::TempDir::new().expect("a directory for the test");
+        let directory = folder.path();
+        for name in ["tables", "trees", "log", ".lock"] {
+            std::os::unix::fs::symlink(name, directory.join(name)).expect("a link");
+        }
+        let refused = is_database(directory).expect_err("it may be one");
+        assert!(matches!(refused, Failure::Failed(why) if why.contains("tables")));
+        let folders = Folders::before(directory);
+        assert!(folders.has_tables());
+        folders.remove_files();
+        assert_eq!(fs::read_dir(directory).expect("read").count(), 4);
+    }
 
     /// A load looks what is there before it has the directory to itself.
     #[test]

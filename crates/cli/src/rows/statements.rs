@@ -158,7 +158,7 @@ impl<'a> Named<'a> {
             && let Some((folder, table)) = one.rsplit_once('.')
             && !table.contains(std::path::is_separator)
             && !joined.exists()
-            && kept::is_database(Path::new(folder))
+            && kept::is_database(Path::new(folder)).map_err(said)?
         {
             return Ok(Place::Table(self.directory(Path::new(folder))?, table.to_owned()));
         }

@@ -35,8 +35,8 @@ pub enum SyncFault {
     Lost(io::ErrorKind),
 }
 
-/// A plan of failures. Reads, writes, syncs and changes of names are counted each on their own, from 0, beginning
-/// when the plan is set.
+/// A plan of failures. Reads, writes, syncs, changes of names and looks at them are counted each on their own, from 0,
+/// beginning when the plan is set.
 ///
 /// ```
 /// use sapwood_disk::{Disk, Faults, SimDisk, SyncFault};
@@ -52,6 +52,7 @@ pub struct Faults {
     writes: Vec<(Numbers, WriteFault)>,
     syncs: Vec<(Numbers, SyncFault)>,
     names: Vec<(Numbers, io::ErrorKind)>,
+    looks: Vec<(Numbers, io::ErrorKind)>,
     bytes_max: Option<u64>,
 }
 
@@ -102,6 +103,14 @@ impl Faults {
         self
     }
 
+    /// Looks at names with these numbers fail: openings of files and folders that are there, lists of names, and
+    /// questions for one.
+    #[must_use]
+    pub fn looks(mut self, numbers: impl RangeBounds<u64>, fault: io::ErrorKind) -> Faults {
+        self.looks.push((Numbers::of(numbers), fault));
+        self
+    }
+
     /// All files together may have this many bytes; a write that would make a file longer than
     /// that allows fails with `StorageFull` and does nothing.
     #[must_use]
@@ -124,6 +133,10 @@ impl Faults {
 
     pub(super) fn of_name(&self, number: u64) -> Option<io::ErrorKind> {
         pick(&self.names, number)
+    }
+
+    pub(super) fn of_look(&self, number: u64) -> Option<io::ErrorKind> {
+        pick(&self.looks, number)
     }
 
     pub(super) fn of_sync(&self, number: u64) -> Option<SyncFault> {

@@ -15,7 +15,7 @@ pub(super) struct SimFolders(pub(super) SimDisk);
 impl Folders for SimFolders {
     fn open(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
         let mut state = self.0.lock();
-        state.check_power()?;
+        state.look()?;
         let folder = state.make_folder(path)?;
         // As of real ones: the folder's own name may be new.
         if let Some((parent, _)) = path.rsplit_once('/').or((!path.is_empty()).then_some(("", "")))
@@ -28,7 +28,7 @@ impl Folders for SimFolders {
     }
 
     fn open_read_only(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
-        self.0.lock().check_power()?;
+        self.0.lock().look()?;
         Ok(Arc::new(SimDisk { is_read_only: true, ..self.0.folder(path)? }))
     }
 
@@ -42,18 +42,21 @@ impl Folders for SimFolders {
         state.make_folder(path).map(drop)
     }
 
-    fn is_there(&self, path: &str) -> bool {
-        self.0.lock().find_folder(path).is_ok()
+    fn is_there(&self, path: &str) -> io::Result<bool> {
+        let mut state = self.0.lock();
+        state.look()?;
+        Ok(state.find_folder(path).is_ok())
     }
 
-    fn has_file(&self, path: &str, file: &str) -> bool {
-        let state = self.0.lock();
-        state.find_folder(path).and_then(|folder| state.find(folder, file)).is_ok()
+    fn has_file(&self, path: &str, file: &str) -> io::Result<bool> {
+        let mut state = self.0.lock();
+        state.look()?;
+        Ok(state.find_folder(path).and_then(|folder| state.find(folder, file)).is_ok())
     }
 
     fn list(&self, path: &str) -> io::Result<Vec<String>> {
-        let state = self.0.lock();
-        state.check_power()?;
+        let mut state = self.0.lock();
+        state.look()?;
         Ok(state.list(state.find_folder(path)?, true))
     }
 

@@ -213,6 +213,8 @@ pub(super) struct State {
     pub(super) syncs: u64,
     /// Changes of names.
     pub(super) renames: u64,
+    /// Looks at names.
+    pub(super) looks: u64,
     pub(super) operations: u64,
     pub(super) stop_at: Option<u64>,
     /// Whether files lie in persistent memory.
@@ -241,6 +243,7 @@ impl Default for State {
             writes: 0,
             syncs: 0,
             renames: 0,
+            looks: 0,
             operations: 0,
             stop_at: None,
             is_dax: false,
@@ -252,7 +255,7 @@ impl Default for State {
 impl State {
     pub(super) fn set_faults(&mut self, faults: Faults) {
         self.faults = faults;
-        (self.reads, self.writes, self.syncs, self.renames) = (0, 0, 0, 0);
+        (self.reads, self.writes, self.syncs, self.renames, self.looks) = (0, 0, 0, 0, 0);
     }
 
     /// An empty disk.
@@ -287,6 +290,14 @@ impl State {
         let fault = self.faults.of_name(self.renames);
         self.renames += 1;
         fault.map_or(Ok(()), |kind| Err(injected(kind, "change of names")))
+    }
+
+    /// Begins a look at names.
+    pub(super) fn look(&mut self) -> io::Result<()> {
+        self.check_power()?;
+        let fault = self.faults.of_look(self.looks);
+        self.looks += 1;
+        fault.map_or(Ok(()), |kind| Err(injected(kind, "look at names")))
     }
 
     /// A file of a folder.

@@ -5,20 +5,24 @@ use std::io::ErrorKind;
 
 /// Both kinds do the same.
 fn check(folders: &dyn Folders) {
-    assert!(!folders.is_there("tables/t") && folders.is_there(""));
+    let is_there = |path| folders.is_there(path).expect("looked at");
+    let has_file = |path, file| folders.has_file(path, file).expect("looked at");
+    assert!(!is_there("tables/t") && is_there(""));
     folders.open("tables/t").expect("made").create("options").expect("made");
     folders.make("tables/u").expect("made");
     let mut names = folders.list("tables").expect("it is there");
     names.sort();
     assert_eq!(names, ["t", "u"]);
-    assert!(folders.has_file("tables/t", "options") && !folders.has_file("tables/u", "options"));
+    assert!(has_file("tables/t", "options") && !has_file("tables/u", "options"));
+    assert!(!is_there("tables/t/options") && !has_file("tables", "t"), "each is of its kind");
+    assert!(!has_file("tables/t/options", "inside"), "a file has no files");
     assert_eq!(
         folders.open_read_only("tables/t").expect("there").list().expect("names"),
         ["options"]
     );
     assert!(folders.open("").expect("there").list().expect("names of files alone").is_empty());
     folders.remove("tables/t").expect("removed with its file");
-    assert!(!folders.is_there("tables/t"));
+    assert!(!is_there("tables/t"));
     assert_eq!(folders.remove("tables/t").map_err(|error| error.kind()), Err(ErrorKind::NotFound));
 }
 
@@ -27,6 +31,32 @@ fn simulated_folders_are_as_real_ones() {
     check(&*SimDisk::new().folders());
     let directory = tempfile::tempdir().expect("a directory for the test");
     check(&FileFolders::new(directory.path()));
+}
+
+/// A loop of links and a link to nowhere: a system that cannot tell what a name leads to does not say that nothing is
+/// there, whatever the rights of the user.
+#[test]
+fn what_cannot_be_looked_at_is_not_absent() {
+    let directory = tempfile::tempdir().expect("a directory for the test");
+    let folders = FileFolders::new(directory.path());
+    folders.make("tables").expect("made");
+    for (name, target) in [("loop", "loop"), ("lost", "nowhere")] {
+        let link = directory.path().join("tables").join(name);
+        std::os::unix::fs::symlink(target, &link).expect("a link");
+        let path = format!("tables/{name}");
+        let errors = [
+            folders.is_there(&path).map(drop),
+            folders.has_file("tables", name).map(drop),
+            folders.list("tables").map(drop),
+        ];
+        for error in errors {
+            let error = error.expect_err(name);
+            assert_ne!(error.kind(), ErrorKind::NotFound, "{error}");
+            assert!(error.to_string().contains(name), "{error}");
+        }
+        std::fs::remove_file(&link).expect("removed");
+    }
+    assert!(folders.list("tables").expect("listed").is_empty());
 }
 
 #[test]
@@ -38,7 +68,8 @@ fn names_last_folder_by_folder() {
     inner.create("file").expect("made");
     inner.sync().expect("synced");
     let images = |disk: &SimDisk| -> Vec<bool> {
-        disk.crash_images(100).map(|image| image.folders().has_file("a/b", "file")).collect()
+        let has = |image: SimDisk| image.folders().has_file("a/b", "file").expect("looked at");
+        disk.crash_images(100).map(has).collect()
     };
     let before = images(&disk);
     assert!(
@@ -51,7 +82,7 @@ fn names_last_folder_by_folder() {
     folders.remove("a/b").expect("removed");
     folders.make("a/b").expect("made");
     let images: Vec<_> = disk.crash_images(100).collect();
-    let has = |image: &SimDisk| image.folders().has_file("a/b", "file");
+    let has = |image: &SimDisk| image.folders().has_file("a/b", "file").expect("looked at");
     assert!(images.iter().any(has) && images.iter().any(|image| !has(image)));
 }
 

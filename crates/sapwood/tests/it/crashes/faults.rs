@@ -3,11 +3,12 @@
 use std::cell::Cell;
 use std::io::ErrorKind;
 
+use sapwood::Db;
 use sapwood_disk::{Faults, ReadFault, SimDisk, SyncFault, WriteFault};
 use sapwood_testkit::case;
 
 use super::images;
-use super::world::{SETTINGS, World, contents};
+use super::world::{SETTINGS, Tables, World, contents};
 
 /// Steps of a stream before the last fault, and after it.
 const STEPS: usize = 40;
@@ -16,7 +17,7 @@ const STEPS_AFTER: usize = 8;
 /// Which calls fail, as [`SimDisk::calls`] counts them, and how the one of a number fails.
 type Kind = (usize, fn(u64) -> Faults);
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 11] = [
     (0, |n| Faults::new().reads(n..=n, ReadFault::Error(ErrorKind::Other))),
     (0, |n| Faults::new().reads(n..=n, ReadFault::Short)),
     (1, |n| Faults::new().writes(n..=n, WriteFault::Error(ErrorKind::Other))),
@@ -26,6 +27,8 @@ const KINDS: [Kind; 9] = [
     (2, |n| Faults::new().syncs(n.., SyncFault::Lost(ErrorKind::Other))),
     (3, |n| Faults::new().names(n..=n, ErrorKind::Other)),
     (3, |n| Faults::new().names(n.., ErrorKind::StorageFull)),
+    (4, |n| Faults::new().looks(n..=n, ErrorKind::PermissionDenied)),
+    (4, |n| Faults::new().looks(n..=n, ErrorKind::Other)),
 ];
 
 #[test]
@@ -135,8 +138,52 @@ fn a_hash_table_is_there_or_not_whatever_sync_of_names_failed() {
     assert!(found.iter().all(|count| *count > 2), "{found:?}");
 }
 
+/// Files that cannot be looked at for a moment are there: an opening that goes through has all tables, and one that is refused
+/// has dropped none.
+#[test]
+fn an_opening_that_cannot_look_at_something_drops_no_table() {
+    let mut refused = 0;
+    for (number, setting) in (0..).zip(SETTINGS) {
+        let disk = SimDisk::new();
+        let mut world = World::open(&disk, setting, 1);
+        world.prepare().expect("nothing fails");
+        for _ in 0..STEPS {
+            world.step().expect("nothing fails");
+        }
+        let expected = world.contents().expect("open").expect("read");
+        drop(world);
+        let open_all = |disk: &SimDisk| {
+            let db = setting.open(disk)?;
+            contents(&db)
+        };
+        let read_all = |disk: &SimDisk| contents(&Db::open_simulated_read_only(disk)?);
+        let image = disk.crash_images(2).last().expect("all was kept");
+        let counted = |open: &dyn Fn(&SimDisk) -> sapwood::Result<Tables>| {
+            let disk = image.crash(0);
+            disk.set_faults(Faults::new());
+            assert!(open(&disk).expect("nothing fails") == expected);
+            disk.calls()[4]
+        };
+        for open in [&open_all as &dyn Fn(&SimDisk) -> _, &read_all] {
+            // Each look once, with one of the settings.
+            for n in (number..counted(open)).step_by(SETTINGS.len()) {
+                let disk = image.crash(0);
+                disk.set_faults(Faults::new().looks(n..=n, ErrorKind::PermissionDenied));
+                match open(&disk) {
+                    Ok(found) => assert!(found == expected, "{setting:?}, look {n}"),
+                    Err(_) => refused += 1,
+                }
+                disk.set_faults(Faults::new());
+                let found = open_all(&disk).unwrap_or_else(|error| panic!("look {n}: {error}"));
+                assert!(found == expected, "{setting:?}, look {n}, opened again");
+            }
+        }
+    }
+    assert!(refused > 20, "only {refused} were refused");
+}
+
 struct Ran {
-    calls: [u64; 4],
+    calls: [u64; 5],
     was_told: bool,
 }
 
