@@ -18,6 +18,7 @@ use crate::pool::{Job, Pool};
 use sapwood_mem::shared::{Dax, SharedMapping};
 use sapwood_mem::view::FileView;
 
+use crate::place::Place;
 use crate::{
     BLOCK_BYTES, BegunRead, Blocks, CachedFile, Disk, DiskReads, File, Mapped, OwnedRead, Presence,
     Read, Reading, ReadsBy, View, Work, name, ring,
@@ -46,9 +47,7 @@ pub struct FileDisk {
 
 #[derive(Debug)]
 struct Folder {
-    path: PathBuf,
-    /// The folder itself, to make names last.
-    names: fs::File,
+    place: Arc<Place>,
     /// Held as long as anything of the disk is open.
     _lock: Option<Lock>,
     /// The file that readers lock. None of a folder that is read.
@@ -96,7 +95,7 @@ impl Drop for Lock {
 #[derive(Debug)]
 struct RealFile {
     file: Arc<fs::File>,
-    _folder: Arc<Folder>,
+    folder: Arc<Folder>,
 }
 
 impl FileDisk {
@@ -109,17 +108,19 @@ impl FileDisk {
         let path = path.as_ref();
         let named = |cause: io::Error| about(&format!("open folder {}", path.display()), &cause);
         fs::create_dir_all(path).map_err(named)?;
-        let path = fs::canonicalize(path).map_err(named)?;
-        let names = fs::File::open(&path).map_err(named)?;
-        let lock = Some(lock(&path)?);
+        let place = Place::open(path).map_err(named)?;
+        let path = place.path();
+        let lock = Some(lock(path)?);
         let readers = Some(make_shared(&path.join(READERS_NAME)).map_err(named)?);
-        let cache = PageCache::bypassed_if(probe_direct(&path).map_err(named)?);
+        let cache = PageCache::bypassed_if(probe_direct(path).map_err(named)?);
         // The folder's own name may be new.
         if let Some(parent) = path.parent() {
             fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(named)?;
         }
-        let access = Access::ReadWrite;
-        let folder = Folder { path, names, _lock: lock, readers, cache, access, dax: dax() };
+        // The lock is that of this folder.
+        place.expect_there()?;
+        let (place, access) = (Arc::new(place), Access::ReadWrite);
+        let folder = Folder { place, _lock: lock, readers, cache, access, dax: dax() };
         Ok(FileDisk::of(folder))
     }
 
@@ -135,7 +136,7 @@ impl FileDisk {
     pub fn open_read_only(path: impl AsRef<Path>) -> io::Result<FileDisk> {
         let mut folder = Folder::to_read(path.as_ref(), lock_shared)?;
         let direct = folder.reads_directly();
-        let path = folder.path.display();
+        let path = folder.place.path().display();
         let direct = direct.map_err(|cause| about(&format!("open folder {path}"), &cause))?;
         folder.cache = PageCache::bypassed_if(direct);
         Ok(FileDisk::of(folder))
@@ -180,6 +181,11 @@ impl FileDisk {
         ring::begin(jobs)
     }
 
+    /// Where it is.
+    pub(crate) fn at(&self) -> &Arc<Place> {
+        &self.folder.place
+    }
+
     /// Whether reads and writes go past the page cache.
     pub fn direct(&self) -> bool {
         self.folder.cache == PageCache::Bypassed
@@ -191,9 +197,9 @@ impl FileDisk {
             options.custom_flags(direct_flag());
         }
         let is_written = self.folder.access == Access::ReadWrite;
-        let file = options.read(true).write(is_written).open(self.folder.path.join(name))?;
-        let file = Arc::new(file);
-        Ok(Arc::new(RealFile { file, _folder: Arc::clone(&self.folder) }))
+        let path = self.folder.place.path_of(name)?;
+        let file = Arc::new(options.read(true).write(is_written).open(path)?);
+        Ok(Arc::new(RealFile { file, folder: Arc::clone(&self.folder) }))
     }
 }
 
@@ -255,11 +261,10 @@ impl Folder {
         lock: impl FnOnce(&Path) -> io::Result<Option<Lock>>,
     ) -> io::Result<Folder> {
         let named = |cause: io::Error| about(&format!("open folder {}", path.display()), &cause);
-        let path = fs::canonicalize(path).map_err(named)?;
-        let names = fs::File::open(&path).map_err(named)?;
-        let _lock = lock(&path)?;
+        let place = Arc::new(Place::open(path).map_err(named)?);
+        let _lock = lock(place.path())?;
         let (cache, access) = (PageCache::Shared, Access::ReadOnly);
-        Ok(Folder { path, names, _lock, readers: None, cache, access, dax: dax() })
+        Ok(Folder { place, _lock, readers: None, cache, access, dax: dax() })
     }
 
     /// Refuses to change a folder that is open to be read.
@@ -268,7 +273,10 @@ impl Folder {
             Access::ReadWrite => Ok(()),
             Access::ReadOnly => Err(io::Error::new(
                 io::ErrorKind::ReadOnlyFilesystem,
-                format!("{what} {name}: folder {} is open to be read only", self.path.display()),
+                format!(
+                    "{what} {name}: folder {} is open to be read only",
+                    self.place.path().display()
+                ),
             )),
         }
     }
@@ -276,7 +284,7 @@ impl Folder {
     /// The names of all files.
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.path)? {
+        for entry in fs::read_dir(self.place.expect_there()?)? {
             let entry = entry?;
             let is_ours = |name: &String| name::check(name).is_ok();
             if entry.file_type()?.is_file()
@@ -297,7 +305,8 @@ impl Folder {
         let mut block = Blocks::new(BLOCK_BYTES);
         for name in self.list()? {
             let mut options = fs::OpenOptions::new();
-            let opened = options.read(true).custom_flags(direct_flag()).open(self.path.join(name));
+            let opened =
+                options.read(true).custom_flags(direct_flag()).open(self.place.path_of(&name)?);
             match opened.and_then(|file| file.read_exact_at(block.bytes_mut(), 0)) {
                 Ok(()) => return Ok(true),
                 Err(cause) if cause.kind() == io::ErrorKind::InvalidInput => return Ok(false),
@@ -400,7 +409,7 @@ impl Disk for FileDisk {
 
     fn view(&self, name: &str) -> io::Result<Arc<dyn View>> {
         name::check(name)?;
-        let file = fs::File::open(self.folder.path.join(name))?;
+        let file = fs::File::open(self.folder.place.path_of(name)?)?;
         match usize::try_from(file.metadata()?.len()).map_err(io::Error::other)? {
             0 => Ok(Arc::new(Vec::new())),
             bytes => Ok(Arc::new(FileView::map(file.as_fd(), bytes)?)),
@@ -415,7 +424,7 @@ impl Disk for FileDisk {
             options.create_new(true);
         }
         options.read(true).write(self.folder.access == Access::ReadWrite);
-        let file = options.open(self.folder.path.join(name))?;
+        let file = options.open(self.folder.place.path_of(name)?)?;
         Ok(Arc::new(RealCachedFile { file, folder: Arc::clone(&self.folder) }))
     }
 
@@ -427,17 +436,17 @@ impl Disk for FileDisk {
         self.folder.expect_writable("rename", from)?;
         name::check(from)?;
         name::check(to)?;
-        fs::rename(self.folder.path.join(from), self.folder.path.join(to))
+        fs::rename(self.folder.place.path_of(from)?, self.folder.place.path_of(to)?)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
         self.folder.expect_writable("remove", name)?;
         name::check(name)?;
-        fs::remove_file(self.folder.path.join(name))
+        fs::remove_file(self.folder.place.path_of(name)?)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.folder.names.sync_all()
+        self.folder.place.sync()
     }
 
     fn read_many(&self, reads: &mut [Read<'_>]) {
@@ -505,7 +514,7 @@ impl Disk for FileDisk {
     }
 
     fn begin_reading(&self) -> io::Result<Option<Reading>> {
-        let path = self.folder.path.join(READERS_NAME);
+        let path = self.folder.place.path_of(READERS_NAME)?;
         let about = |cause: io::Error| about(&format!("lock {}", path.display()), &cause);
         let file = match fs::File::open(&path) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -530,7 +539,11 @@ impl Disk for FileDisk {
             PageCache::Bypassed | PageCache::Shared => "",
             PageCache::Needed => " (through the page cache)",
         };
-        format!("{}{how}", self.folder.path.display())
+        format!("{}{how}", self.folder.place.path().display())
+    }
+
+    fn path(&self) -> io::Result<Option<PathBuf>> {
+        self.folder.place.expect_there().map(|path| Some(path.to_owned()))
     }
 }
 
@@ -575,7 +588,8 @@ impl File for RealFile {
 
     fn sync(&self) -> io::Result<()> {
         // Also makes a new length last, which is all of the metadata that reading needs.
-        self.file.sync_data()
+        self.file.sync_data()?;
+        self.folder.place.expect_not_lost()
     }
 }
 
@@ -636,7 +650,9 @@ impl CachedFile for RealCachedFile {
 
     fn sync(&self) -> io::Result<()> {
         // As of `RealFile`.
-        self.file.sync_data()
+        self.file.sync_data()?;
+        // A commit in a file that no name leads to any more would be lost.
+        self.folder.place.expect_not_lost()
     }
 
     fn map(&self, bytes: usize) -> io::Result<Box<dyn Mapped>> {

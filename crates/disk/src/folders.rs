@@ -2,10 +2,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 use std::{fmt, fs};
 
+use crate::place::Place;
 use crate::{Disk, DiskReads, FileDisk};
 
 /// A directory with folders in it. A path has its names from the directory on, with a `/` between; an empty
@@ -59,16 +60,17 @@ pub trait Folders: Send + Sync + fmt::Debug {
 #[derive(Debug)]
 pub struct FileFolders {
     directory: PathBuf,
+    /// The directory, from when it was opened first.
+    opened: OnceLock<Arc<Place>>,
     reads: DiskReads,
 }
 
 impl FileFolders {
-    /// Those of a directory, which need not be there.
+    /// Folders of a directory that need not be there. Once it was opened as a folder itself, all others are those of
+    /// this directory, and none of another that has its path later.
     pub fn new(directory: impl AsRef<Path>) -> FileFolders {
-        FileFolders {
-            directory: directory.as_ref().to_owned(),
-            reads: DiskReads::default(),
-        }
+        let directory = directory.as_ref().to_owned();
+        FileFolders { directory, opened: OnceLock::new(), reads: DiskReads::default() }
     }
 
     /// The way of reads that are in flight together, of each folder that is opened.
@@ -77,55 +79,64 @@ impl FileFolders {
         FileFolders { reads, ..self }
     }
 
-    fn reading(&self, disk: FileDisk) -> io::Result<FileDisk> {
-        match self.reads {
-            // It is tried when it is first needed.
-            DiskReads::Auto => Ok(disk),
-            reads => disk.with_reads(reads),
+    fn opened(
+        &self,
+        path: &str,
+        open: impl FnOnce(PathBuf) -> io::Result<FileDisk>,
+    ) -> io::Result<Arc<dyn Disk>> {
+        let disk = open(self.path(path)?)?;
+        if path.is_empty() {
+            self.opened.get_or_init(|| Arc::clone(disk.at()));
         }
+        Ok(Arc::new(match self.reads {
+            // It is tried when it is first needed.
+            DiskReads::Auto => disk,
+            reads => disk.with_reads(reads)?,
+        }))
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    /// The path of a folder, to be used at once.
+    fn path(&self, path: &str) -> io::Result<PathBuf> {
+        let directory = match self.opened.get() {
+            Some(opened) => opened.expect_there()?,
+            None => &self.directory,
+        };
         // An empty name would end the path with a slash.
-        match path.is_empty() {
-            true => self.directory.clone(),
-            false => self.directory.join(path),
-        }
+        Ok(match path.is_empty() {
+            true => directory.to_owned(),
+            false => directory.join(path),
+        })
     }
 }
 
 impl Folders for FileFolders {
     fn open(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
-        Ok(Arc::new(self.reading(FileDisk::open(self.path(path))?)?))
+        self.opened(path, FileDisk::open)
     }
 
     fn open_read_only(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
-        Ok(Arc::new(
-            self.reading(FileDisk::open_read_only(self.path(path))?)?,
-        ))
+        self.opened(path, FileDisk::open_read_only)
     }
 
     fn open_unlocked(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
-        Ok(Arc::new(
-            self.reading(FileDisk::open_unlocked(self.path(path))?)?,
-        ))
+        self.opened(path, FileDisk::open_unlocked)
     }
 
     fn make(&self, path: &str) -> io::Result<()> {
-        fs::create_dir_all(self.path(path))
+        fs::create_dir_all(self.path(path)?)
     }
 
     fn is_there(&self, path: &str) -> io::Result<bool> {
-        Ok(kind_of(&self.path(path))?.is_some_and(|kind| kind.is_dir()))
+        Ok(kind_of(&self.path(path)?)?.is_some_and(|kind| kind.is_dir()))
     }
 
     fn has_file(&self, path: &str, file: &str) -> io::Result<bool> {
-        Ok(kind_of(&self.path(path).join(file))?.is_some_and(|kind| kind.is_file()))
+        Ok(kind_of(&self.path(path)?.join(file))?.is_some_and(|kind| kind.is_file()))
     }
 
     fn list(&self, path: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(self.path(path))? {
+        for entry in fs::read_dir(self.path(path)?)? {
             let entry = entry?;
             // Names that are no text were not made here.
             if let Ok(name) = entry.file_name().into_string()
@@ -138,13 +149,12 @@ impl Folders for FileFolders {
     }
 
     fn remove(&self, path: &str) -> io::Result<()> {
-        fs::remove_dir_all(self.path(path))
+        fs::remove_dir_all(self.path(path)?)
     }
 
     fn written(&self, path: &str, file: &str) -> Option<SystemTime> {
-        fs::metadata(self.path(path).join(file))
-            .and_then(|data| data.modified())
-            .ok()
+        let about = self.path(path).and_then(|path| fs::metadata(path.join(file)));
+        about.and_then(|about| about.modified()).ok()
     }
 }
 
@@ -152,10 +162,7 @@ impl Folders for FileFolders {
 /// any other answer of the system is an error, and so is a link that leads nowhere, as to a disk that is not mounted.
 fn kind_of(path: &Path) -> io::Result<Option<fs::FileType>> {
     let is_absent = |cause: &io::Error| {
-        matches!(
-            cause.kind(),
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-        )
+        matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
     };
     let named = |cause: io::Error| {
         io::Error::new(cause.kind(), format!("look at {}: {cause}", path.display()))

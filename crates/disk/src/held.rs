@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::{
@@ -127,6 +128,10 @@ impl Disk for HeldFiles {
 
     fn place(&self) -> String {
         self.disk.place()
+    }
+
+    fn path(&self) -> io::Result<Option<PathBuf>> {
+        self.disk.path()
     }
 }
 

@@ -11,6 +11,7 @@
 use std::any::Any;
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 mod begun;
@@ -24,6 +25,7 @@ mod held;
 pub mod log;
 mod name;
 mod pending;
+mod place;
 mod pool;
 mod reading;
 mod ring;
@@ -125,6 +127,14 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     }
     /// Where this is, for messages.
     fn place(&self) -> String;
+    /// The path that leads to the folder; `None` of one that is not in a file system.
+    ///
+    /// # Errors
+    /// `StaleNetworkFileHandle` where the folder was moved or removed since it was opened, and the path leads to
+    /// another or nowhere. So does everything that uses or changes names, and a sync.
+    fn path(&self) -> io::Result<Option<PathBuf>> {
+        Ok(None)
+    }
 }
 
 /// A reader of a folder, as its writer sees it: see [`Disk::begin_reading`].

@@ -141,11 +141,10 @@ impl Backups {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn add(&self, db: &Db, progress: impl FnMut(BackupProgress) -> bool) -> Result<BackupInfo> {
-        let directory = db.directory().ok_or(Error::NoDirectory)?.to_owned();
         if db.is_read_only() {
-            return self.add_directory(directory, progress);
+            return self.add_directory(db.directory().ok_or(Error::NoDirectory)?, progress);
         }
-        db.hold_files(|tables| copy::add(&self.store, &directory, tables, progress))?
+        db.hold_files(|directory, tables| copy::add(&self.store, directory, tables, progress))?
     }
 
     /// Takes a backup of a directory that no process has open to be written, without opening the database:
@@ -172,7 +171,7 @@ impl Backups {
     ) -> Result<BackupInfo> {
         // Locked, so that none writes.
         let directory = Directory::open_read_only(path.as_ref())?;
-        copy::add(&self.store, directory.path(), (), progress)
+        copy::add(&self.store, &directory, (), progress)
     }
 
     /// The backups that are there, the oldest first.

@@ -207,6 +207,16 @@ impl Directory {
         &self.path
     }
 
+    /// The path that leads to the directory now, whatever that of the process is.
+    ///
+    /// # Errors
+    /// [`Error::Directory`] where it was moved or removed since.
+    pub(crate) fn files_path(&self) -> Result<PathBuf> {
+        let path =
+            self.disk.path().map_err(|cause| Error::directory(&self.path, "used", &cause))?;
+        Ok(path.unwrap_or_else(|| self.path.clone()))
+    }
+
     /// The folder of the log.
     pub(crate) fn log_path(&self) -> PathBuf {
         self.path.join(LOG)

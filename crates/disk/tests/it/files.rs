@@ -1,7 +1,9 @@
 //! Behaviour that only real folders have.
 
 use crate::{blocks, fills};
-use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, FileDisk, Read, SimDisk};
+use sapwood_disk::{
+    BLOCK_BYTES, Blocks, Disk, FileDisk, FileFolders, Folders, Presence, Read, SimDisk,
+};
 use std::io::ErrorKind;
 
 #[test]
@@ -18,6 +20,64 @@ fn a_folder_is_made_and_opened_once_at_a_time() {
     assert!(FileDisk::open(&path).is_err());
     drop(file);
     assert_eq!(FileDisk::open(&path).expect("free again").list().expect("names"), ["a"]);
+}
+
+/// Another folder has the path by then, and has files of the same names.
+#[test]
+fn a_folder_that_was_moved_leaves_its_path_alone() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let (path, moved) = (parent.path().join("folder"), parent.path().join("moved"));
+    let folders = FileFolders::new(&path);
+    let disk = folders.open("").expect("made");
+    let inner = folders.open("in").expect("made");
+    let file = disk.cached("a", Presence::New).expect("made");
+    file.write_at(0, b"old").expect("written");
+    assert_eq!(disk.path().expect("there"), Some(path.canonicalize().expect("there")));
+
+    std::fs::rename(&path, &moved).expect("moved");
+    for has_other in [false, true] {
+        if has_other {
+            let other = FileDisk::open(&path).expect("another");
+            other.cached("a", Presence::New).and_then(|file| file.write_at(0, b"new")).expect("a");
+            std::fs::create_dir(path.join("in")).expect("another");
+        }
+        let refused = [
+            disk.path().map(drop),
+            disk.create("b").map(drop),
+            disk.cached("b", Presence::New).map(drop),
+            disk.cached("a", Presence::There).map(drop),
+            disk.open("a").map(drop),
+            disk.view("a").map(drop),
+            disk.list().map(drop),
+            disk.rename("a", "b"),
+            disk.remove("a"),
+            disk.sync(),
+            file.sync(),
+            inner.create("b").map(drop),
+            folders.open("in").map(drop),
+            folders.open("new").map(drop),
+            folders.make("new"),
+            folders.is_there("in").map(drop),
+            folders.has_file("", "a").map(drop),
+            folders.list("").map(drop),
+            folders.remove("in"),
+        ];
+        for (number, refused) in refused.into_iter().enumerate() {
+            let refused = refused.expect_err("the path leads elsewhere");
+            assert_eq!(refused.kind(), ErrorKind::StaleNetworkFileHandle, "call {number}");
+            assert!(refused.to_string().contains("was moved or removed"), "{refused}");
+        }
+    }
+    assert_eq!(std::fs::read(path.join("a")).expect("there"), b"new");
+    assert!(path.join("in").exists() && !path.join("b").exists() && !path.join("new").exists());
+    assert_eq!(std::fs::read(moved.join("a")).expect("there"), b"old");
+
+    // Back in its place it is as before.
+    std::fs::remove_dir_all(&path).expect("removed");
+    std::fs::rename(&moved, &path).expect("moved back");
+    file.sync().expect("synced");
+    assert_eq!(disk.list().expect("names"), ["a"]);
+    inner.create("b").expect("made");
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::time::SystemTime;
 
 use super::store::{List, Listed, Piece, Store, failed, sync_folder};
 use super::{BackupInfo, BackupProgress};
-use crate::directory::LOG;
-use crate::{Error, Result};
+use crate::directory::{Directory, LOG};
+use crate::{Db, Error, Result};
 
 /// Bytes of a piece: what changes in a file is written anew by as many.
 const PIECE_BYTES: usize = 1 << 20;
@@ -38,10 +38,11 @@ impl<P: FnMut(BackupProgress) -> bool> Progress<'_, P> {
 /// lives: until the log is copied, which would tell of it.
 pub(super) fn add<T>(
     store: &Store,
-    directory: &Path,
+    of: &Directory,
     tables: T,
     progress: impl FnMut(BackupProgress) -> bool,
 ) -> Result<BackupInfo> {
+    let directory = &*of.files_path()?;
     let mut paths = Vec::new();
     find_files(directory, &mut paths)?;
     let is_log = |path: &PathBuf| path.starts_with(directory.join(LOG));
@@ -53,7 +54,7 @@ pub(super) fn add<T>(
     let mut list = List {
         number: store.next_number()?,
         taken: SystemTime::now(),
-        of: directory.display().to_string(),
+        of: of.path().display().to_string(),
         files: Vec::new(),
     };
     let mut own_bytes = 0;
@@ -91,6 +92,8 @@ pub(super) fn add<T>(
         list.files.push(Listed { path: names.join("/"), pieces });
     }
     store.sync()?;
+    // Another may have got the path meanwhile, and its files are none of this one.
+    of.files_path()?;
     store.add(&list)?;
     Ok(list.info(own_bytes))
 }

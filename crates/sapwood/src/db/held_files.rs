@@ -3,16 +3,23 @@
 use std::sync::{PoisonError, RwLockWriteGuard};
 
 use super::{Db, RollupTable, Shared, Slot};
+use crate::directory::Directory;
 use crate::{Engine, Error, HashTable, Result};
 
 impl Db {
     /// Takes a checkpoint, then runs something while no other is taken and no table is dropped: all
     /// changes that were made before last in the files. No table is made, either, as long as `work` holds what it
     /// is given.
-    pub(crate) fn hold_files<R>(&self, work: impl FnOnce(TableSetHeld<'_>) -> R) -> Result<R> {
-        let Some(log) = &self.shared.log else { return Ok(work(TableSetHeld(None))) };
+    ///
+    /// # Errors
+    /// [`Error::NoDirectory`] in memory; those of [`Db::checkpoint`].
+    pub(crate) fn hold_files<R>(
+        &self,
+        work: impl FnOnce(&Directory, TableSetHeld<'_>) -> R,
+    ) -> Result<R> {
+        let Shared { removals, table_set, log, directory, .. } = &*self.shared;
+        let (Some(log), Some(directory)) = (log, directory) else { return Err(Error::NoDirectory) };
         self.checkpoint()?;
-        let Shared { removals, table_set, .. } = &*self.shared;
         let _no_file_goes = removals.write().unwrap_or_else(PoisonError::into_inner);
         let no_table_comes = table_set.write().unwrap_or_else(PoisonError::into_inner);
         let is_hash = |name: &String| self.engine(name) == Some(Engine::Hash);
@@ -37,11 +44,11 @@ impl Db {
         let _nor_of_trees = pool.map(|pool| pool.hold_files());
         log.sync()?;
         pool.map_or(Ok(()), |pool| pool.sync().map_err(Error::trees))?;
-        Ok(work(TableSetHeld(Some(no_table_comes))))
+        Ok(work(directory, TableSetHeld(no_table_comes)))
     }
 }
 
 /// The tables that there are stay the same as long as this lives.
 pub(crate) struct TableSetHeld<'a>(
-    #[expect(dead_code, reason = "it is held")] Option<RwLockWriteGuard<'a, ()>>,
+    #[expect(dead_code, reason = "it is held")] RwLockWriteGuard<'a, ()>,
 );

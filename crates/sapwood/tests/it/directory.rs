@@ -6,8 +6,8 @@ use std::time::SystemTime;
 
 use sapwood::aggregate::{Aggregate, Compiled, Execution, Executor, Query, Selection};
 use sapwood::{
-    ColdReads, Compaction, Cut, Db, DbOptions, Error, HashEngineError, HashTable, HashTableOptions,
-    OrderedTableOptions, RecordLayout,
+    Backups, ColdReads, Compaction, Cut, Db, DbOptions, Durability, Error, HashEngineError,
+    HashTable, HashTableOptions, OrderedTableOptions, RecordLayout, Table, TreeTableOptions,
 };
 use tempfile::TempDir;
 
@@ -109,6 +109,83 @@ fn one_database_at_a_time_has_a_directory() {
     assert_eq!(Db::open(path.path()).err(), Some(in_use));
     drop(table);
     open(&path);
+}
+
+/// The lock is that of the directory, whatever its path: another database may be made where it was.
+#[test]
+fn a_directory_that_was_moved_and_one_in_its_place_harm_each_other_in_nothing() {
+    let put = |table: &Table, number: u32, value: &str| table.put(number.to_be_bytes(), value);
+    for durability in [Durability::Sync, Durability::Buffered] {
+        let folder = directory();
+        let path = |name: &str| folder.path().join(name);
+        let backups = Backups::open_or_create(path("backups")).expect("made");
+        let open =
+            |name: &str| Db::open_with(path(name), DbOptions::default().durability(durability));
+        let make = |db: &Db| -> [Table; 3] {
+            let ordered = db.create_ordered_table("ordered", OrderedTableOptions::default());
+            let tree = db.create_tree_table("tree", TreeTableOptions::default());
+            let hash = db.create_hash_table("hash", plain().page_bytes(4096));
+            [
+                ordered.expect("a free name").into(),
+                tree.expect("a free name").into(),
+                hash.expect("a free name").into(),
+            ]
+        };
+        let one = open("data").expect("made");
+        let tables = make(&one);
+        tables.iter().for_each(|table| (0..300).for_each(|n| put(table, n, "one").expect("room")));
+        fs::rename(path("data"), path("moved")).expect("moved");
+        let other = open("data").expect("another");
+        for table in make(&other) {
+            (0..300).for_each(|n| put(&table, n, "other").expect("room"));
+        }
+
+        let is_told = |error: Error| assert!(error.to_string().contains("was moved or removed"));
+        let mut lasting = [300; 3];
+        for (table, lasting) in tables.iter().zip(&mut lasting) {
+            for n in 300..350 {
+                match put(table, n, "one") {
+                    Ok(()) => *lasting = n + 1,
+                    Err(error) => is_told(error),
+                }
+            }
+        }
+        is_told(one.checkpoint().expect_err("its files would be the other's"));
+        is_told(backups.add(&one, |_| true).expect_err("the files are the other's"));
+        is_told(one.create_hash_table("new", plain()).map(drop).expect_err("a folder"));
+        is_told(one.drop_table("ordered").expect_err("the drop cannot last"));
+        other.checkpoint().expect("it is in its place");
+        drop((tables, one, other));
+
+        for (name, value, lasting) in [("moved", "one", lasting), ("data", "other", [300; 3])] {
+            let check = Db::check(path(name)).expect("checked");
+            assert!(check.problems.is_empty(), "{name}: {:?}", check.problems);
+            let db = open(name).expect("whole");
+            for (table, lasting) in ["ordered", "tree", "hash"].iter().zip(lasting) {
+                let table = db.table(table).expect("it is there");
+                for n in 0..lasting {
+                    let found = table.get(n.to_be_bytes()).expect("read");
+                    assert_eq!(found.as_deref(), Some(value.as_bytes()), "{name}, {n}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn changes_of_a_directory_that_was_removed_are_refused() {
+    let folder = directory();
+    let path = folder.path().join("data");
+    let options = DbOptions::default().durability(Durability::Sync);
+    let db = Db::open_with(&path, options).expect("made");
+    let table = db.create_ordered_table("t", OrderedTableOptions::default()).expect("made");
+    table.put("before", "1").expect("put");
+    fs::remove_dir_all(&path).expect("removed");
+    let error = table.put("after", "2").expect_err("nothing of it would last");
+    assert!(error.to_string().contains("was moved or removed"), "{error}");
+    assert!(db.create_hash_table("h", plain()).is_err() && db.checkpoint().is_err());
+    drop((table, db));
+    assert!(!path.exists(), "nothing is made where it was");
 }
 
 #[test]
