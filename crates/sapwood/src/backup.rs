@@ -17,6 +17,7 @@
 
 mod copy;
 mod store;
+mod stored;
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -190,10 +191,13 @@ impl Backups {
         self.store.infos()
     }
 
-    /// Reads all bytes of a backup, or of all where none is named, and compares them with their checksums.
+    /// Reads all bytes of a backup, or of all where none is named, and compares them with their checksums; then opens the
+    /// database as it would be restored, with all its tables, to read it. That takes the memory of a
+    /// [reader](Db::open_read_only), and no room on the disk.
     ///
     /// # Errors
-    /// [`Error::Backup`]: the first piece that is missing or damaged, and the file that it is of.
+    /// [`Error::Backup`]: the first piece that is missing or damaged, and the file that it is of; else why the database
+    /// does not open.
     ///
     /// ```
     /// # use sapwood::{Backups, Db};

@@ -299,16 +299,27 @@ impl Directory {
             .map_err(|cause| Error::directory(&path, "made", &cause))
     }
 
-    /// The folder of a roll-up table that the log knows.
+    /// The folder of a roll-up table that the log knows, which had so many batches in segments at the last checkpoint.
+    /// Where it had none, the log has all of them: a folder that is missing is made again, or is none of a directory
+    /// that is read. A copy of files alone has no empty folders.
     #[cfg(feature = "rollup")]
-    pub(crate) fn rollup_disk(&self, number: u64) -> Result<Arc<dyn Disk>> {
+    pub(crate) fn rollup_disk(&self, number: u64, sealed: u64) -> Result<Option<Arc<dyn Disk>>> {
         let path = self.rollup_path(number);
-        if !self.folders.is_there(&of_rollup(number)) {
-            let missing =
-                io::Error::new(io::ErrorKind::NotFound, "the log knows it, and it is not there");
-            return Err(Error::directory(&path, "opened", &missing));
+        match (self.has_folder(&of_rollup(number))?, sealed, self.is_read_only()) {
+            (true, ..) => {
+                let disk = self.open_folder(&of_rollup(number));
+                disk.map(Some).map_err(|cause| unopened(&path, &cause))
+            }
+            (false, 0, false) => self.make_rollup(number).map(Some),
+            (false, 0, true) => Ok(None),
+            (false, ..) => {
+                let missing = io::Error::new(
+                    io::ErrorKind::NotFound,
+                    "the log knows it, and it is not there",
+                );
+                Err(Error::directory(&path, "opened", &missing))
+            }
         }
-        self.open_folder(&of_rollup(number)).map_err(|cause| unopened(&path, &cause))
     }
 
     /// Takes the folder of a roll-up table away that is no more in the log.

@@ -51,8 +51,8 @@ impl RollupTarget {
     pub(crate) fn open(
         _: &Directory,
         _: TableId,
-        name: &str,
-        _: &str,
+        (name, _): (&str, &str),
+        _: Option<u64>,
     ) -> Result<Arc<RollupTarget>> {
         Err(Error::Unsupported { table: name.into(), feature: "rollup" })
     }

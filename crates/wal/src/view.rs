@@ -80,6 +80,12 @@ impl<'d> View<'d> {
         self.tables.iter().map(|(id, (name, description))| (*id, name.as_str(), &description[..]))
     }
 
+    /// The number that a table's own checkpoint had at the checkpoint of the log; none of a table without such, and of
+    /// one that came later.
+    pub fn checkpoint_of(&self, table: TableId) -> Option<u64> {
+        self.manifest.tables.iter().find(|known| known.id == table).and_then(|known| known.own)
+    }
+
     /// Whether a table was there when it began. Of one that came later the log has all changes.
     pub fn knows(&self, table: TableId) -> bool {
         self.tables.contains_key(&table)

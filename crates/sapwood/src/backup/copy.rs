@@ -4,9 +4,11 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::store::{List, Listed, Piece, Store, failed, sync_folder};
+use super::stored::StoredFolders;
 use super::{BackupInfo, BackupProgress};
 use crate::directory::{Directory, LOG};
 use crate::{Db, Error, Result};
@@ -130,12 +132,24 @@ pub(super) fn verify(
     for file in lists.iter().flat_map(|list| &list.files) {
         for piece in &file.pieces {
             if seen.insert(*piece) {
-                store.get(*piece, &file.path)?;
+                store.pieces.get(*piece, &file.path)?;
                 progress.add(piece.bytes)?;
             }
         }
     }
-    Ok(())
+    lists.iter().try_for_each(|list| expect_database(store, list))
+}
+
+/// Opens the database that would be restored.
+fn expect_database(store: &Store, list: &List) -> Result<()> {
+    let path = store.list_path(list.number);
+    let folders = Arc::new(StoredFolders::of(list, &store.pieces));
+    Db::expect_opens(&path, folders).map_err(|error| {
+        let what = format!(
+            "its files are as they were copied, and the database does not open: {error}; use another backup"
+        );
+        Error::Backup { path, what }
+    })
 }
 
 pub(super) fn restore(
@@ -204,7 +218,7 @@ fn write_files(
         let unwritten = |cause: io::Error| failed(&path, "written", &cause);
         let mut file = File::create_new(&path).map_err(unwritten)?;
         for piece in &listed.pieces {
-            file.write_all(&store.get(*piece, &listed.path)?).map_err(unwritten)?;
+            file.write_all(&store.pieces.get(*piece, &listed.path)?).map_err(unwritten)?;
             progress.add(piece.bytes)?;
         }
         file.sync_all().map_err(unwritten)?;

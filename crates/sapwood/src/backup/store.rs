@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
-use sapwood_disk::FileDisk;
+use sapwood_disk::{Disk, FileDisk, FileFolders, Folders};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::BackupInfo;
@@ -158,25 +158,58 @@ fn unquoted(line: &str) -> Option<(String, &str)> {
     }
 }
 
+/// Pieces in a folder, by what is in them.
+#[derive(Debug, Clone)]
+pub(super) struct Pieces {
+    folder: PathBuf,
+}
+
+impl Pieces {
+    fn folder_of(&self, piece: Piece) -> PathBuf {
+        self.folder.join(format!("{:02x}", piece.hash >> 120))
+    }
+
+    /// Reads a piece, as it was put in.
+    pub(super) fn get(&self, piece: Piece, file: &str) -> Result<Vec<u8>> {
+        let path = self.folder_of(piece).join(piece.name());
+        let damaged = |why: &str| Error::Backup {
+            path: path.clone(),
+            what: format!(
+                "a piece of `{file}` {why}: bring it back from a copy, or use another backup"
+            ),
+        };
+        match fs::read(&path) {
+            Ok(bytes) if Piece::of(&bytes) == piece => Ok(bytes),
+            Ok(_) => Err(damaged("is damaged")),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Err(damaged("is missing")),
+            Err(cause) => Err(failed(&path, "read", &cause)),
+        }
+    }
+}
+
 /// A folder of pieces and lists, locked.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
+    pub(super) pieces: Pieces,
     /// Folders with names that may not last yet.
     unsynced: Mutex<BTreeSet<PathBuf>>,
-    _lock: FileDisk,
+    /// Locked.
+    disk: FileDisk,
 }
 
 impl Store {
     pub(super) fn open_or_create(path: &Path) -> Result<Store> {
-        let lock = FileDisk::open(path).map_err(|cause| failed(path, "opened", &cause))?;
-        let store = Store { path: path.to_owned(), unsynced: Mutex::default(), _lock: lock };
-        store.make(&store.path.join(PIECES))?;
+        let disk = FileDisk::open(path).map_err(|cause| failed(path, "opened", &cause))?;
+        let pieces = Pieces { folder: path.join(PIECES) };
+        let store = Store { path: path.to_owned(), pieces, unsynced: Mutex::default(), disk };
+        store.make(&store.pieces.folder)?;
         Ok(store)
     }
 
     pub(super) fn open(path: &Path) -> Result<Store> {
-        if !path.join(PIECES).is_dir() {
+        let is_there = FileFolders::new(path).is_there(PIECES);
+        if !is_there.map_err(|cause| failed(path, "opened", &cause))? {
             let what = "there are no backups: name the folder that `backup` was given".to_owned();
             return Err(Error::Backup { path: path.to_owned(), what });
         }
@@ -200,13 +233,9 @@ impl Store {
         unsynced.insert(folder.to_owned());
     }
 
-    fn folder_of(&self, piece: Piece) -> PathBuf {
-        self.path.join(PIECES).join(format!("{:02x}", piece.hash >> 120))
-    }
-
     /// Puts a piece in, if it is not there; whether it was not. It lasts once [`sync`](Self::sync) returns.
     pub(super) fn put(&self, piece: Piece, bytes: &[u8]) -> Result<bool> {
-        let folder = self.folder_of(piece);
+        let folder = self.pieces.folder_of(piece);
         let path = folder.join(piece.name());
         // It has its name only once it is whole.
         if path.metadata().is_ok_and(|there| there.len() == piece.bytes) {
@@ -216,23 +245,6 @@ impl Store {
         write_new(&path, bytes)?;
         self.note_unsynced(&folder);
         Ok(true)
-    }
-
-    /// Reads a piece, as it was put in.
-    pub(super) fn get(&self, piece: Piece, file: &str) -> Result<Vec<u8>> {
-        let path = self.folder_of(piece).join(piece.name());
-        let damaged = |why: &str| Error::Backup {
-            path: path.clone(),
-            what: format!(
-                "a piece of `{file}` {why}: bring it back from a copy, or use another backup"
-            ),
-        };
-        match fs::read(&path) {
-            Ok(bytes) if Piece::of(&bytes) == piece => Ok(bytes),
-            Ok(_) => Err(damaged("is damaged")),
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Err(damaged("is missing")),
-            Err(cause) => Err(failed(&path, "read", &cause)),
-        }
     }
 
     /// Lets the names of all pieces last.
@@ -261,7 +273,7 @@ impl Store {
         Ok(self.numbers()?.last().map_or(1, |last| last + 1))
     }
 
-    fn list_path(&self, number: u64) -> PathBuf {
+    pub(super) fn list_path(&self, number: u64) -> PathBuf {
         self.path.join(format!("{number}{LIST}"))
     }
 
@@ -307,11 +319,18 @@ impl Store {
 
     /// Lets a backup be there: all its pieces are in, and last.
     pub(super) fn add(&self, list: &List) -> Result<()> {
+        self.expect_there()?;
         write_new(&self.list_path(list.number), list.encode().as_bytes())?;
         sync_folder(&self.path)
     }
 
+    /// Refuses where the folder was moved since it was opened: another may be there by now.
+    fn expect_there(&self) -> Result<()> {
+        self.disk.path().map(drop).map_err(|cause| failed(&self.path, "used", &cause))
+    }
+
     pub(super) fn keep(&self, count: usize) -> Result<Vec<u64>> {
+        self.expect_there()?;
         let numbers = self.numbers()?;
         let gone = numbers[..numbers.len().saturating_sub(count)].to_vec();
         for number in &gone {
@@ -328,9 +347,9 @@ impl Store {
     fn sweep(&self) -> Result<()> {
         let lists = self.lists()?;
         let named: HashSet<String> = lists.iter().flat_map(List::pieces).map(Piece::name).collect();
-        let pieces = self.path.join(PIECES);
-        let unread = |cause: io::Error| failed(&pieces, "read", &cause);
-        for folder in fs::read_dir(&pieces).map_err(unread)? {
+        let pieces = &self.pieces.folder;
+        let unread = |cause: io::Error| failed(pieces, "read", &cause);
+        for folder in fs::read_dir(pieces).map_err(unread)? {
             for piece in fs::read_dir(folder.map_err(unread)?.path()).map_err(unread)? {
                 let piece = piece.map_err(unread)?;
                 if !piece.file_name().to_str().is_some_and(|name| named.contains(name)) {

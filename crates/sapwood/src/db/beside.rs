@@ -80,7 +80,8 @@ impl Beside {
                     beside.hash.insert(id, directory.files_of_table(name)?);
                 }
                 Ok(Description::Rollup { name, schema }) => {
-                    let opened = RollupTarget::open(directory, id, &name, &schema)?;
+                    let sealed = view.checkpoint_of(id);
+                    let opened = RollupTarget::open(directory, id, (&name, &schema), sealed)?;
                     beside.rollups.insert(id, opened);
                 }
                 // What cannot be read is refused when it is told.
@@ -120,14 +121,14 @@ impl Beside {
         &mut self,
         directory: &Directory,
         id: TableId,
-        name: &str,
-        schema: &str,
+        described: (&str, &str),
+        sealed: Option<u64>,
     ) -> Result<Arc<RollupTarget>> {
         if let Some(opened) = self.rollups.remove(&id) {
             return Ok(opened);
         }
         self.late.push(id);
-        let opened = RollupTarget::open(directory, id, name, schema)?;
+        let opened = RollupTarget::open(directory, id, described, sealed)?;
         self.is_outrun |= opened.sealed_batches() > 0;
         Ok(opened)
     }

@@ -1,7 +1,9 @@
 //! Checking the files of a database, and looking into its log.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use sapwood_disk::Folders;
 use sapwood_hashlog::HashLog;
 use sapwood_ptree::Pool;
 use sapwood_wal::{Inspection, Wal};
@@ -78,6 +80,19 @@ impl Db {
             Err(_) => {}
         }
         Ok(check)
+    }
+
+    /// Opens the database in folders to read it, and all its tables.
+    ///
+    /// # Errors
+    /// Why it, or one of them, does not open.
+    pub(crate) fn expect_opens(path: &Path, folders: Arc<dyn Folders>) -> Result<()> {
+        let directory = Directory::open_beside_in(path, folders)?;
+        let db = Db::of_directory(directory, &DbOptions::default())?;
+        let names = db.stored_names().into_iter();
+        // The others are open by then.
+        let mut hash = names.filter(|name| db.engine(name) == Some(Engine::Hash));
+        hash.try_for_each(|name| db.hash_table(&name).map(drop))
     }
 
     /// What the log of a database says, as far as it can be read. Another process may have the database open: then

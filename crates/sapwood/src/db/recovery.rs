@@ -515,8 +515,8 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
             }
             Description::Rollup { name, schema } => {
                 let opened = match &mut self.beside {
-                    Some(beside) => beside.rollup(self.directory, table, &name, &schema),
-                    None => RollupTarget::open(self.directory, table, &name, &schema),
+                    Some(beside) => beside.rollup(self.directory, table, (&name, &schema), own),
+                    None => RollupTarget::open(self.directory, table, (&name, &schema), own),
                 };
                 let target = opened.map_err(Stopped::Table)?;
                 let sealed = target.expect_sealed(self.directory, table, own);

@@ -35,6 +35,7 @@ impl Db {
         options: RollupTableOptions,
     ) -> Result<RollupTable> {
         check_new_name(name)?;
+        let _set = self.change_table_set();
         let mut slots = self.slots_mut();
         Self::expect_free(&slots, name)?;
         self.create_rollup(&mut slots, name, options, |_| Ok(()))
@@ -48,6 +49,7 @@ impl Db {
         fill: impl FnOnce(&Arc<dyn Disk>) -> Result<()>,
     ) -> Result<RollupTable> {
         check_name(name)?;
+        let _set = self.change_table_set();
         let mut slots = self.slots_mut();
         Self::expect_free(&slots, name)?;
         self.create_rollup(&mut slots, name, options, fill)
@@ -97,6 +99,7 @@ impl Db {
         options: RollupTableOptions,
     ) -> Result<RollupTable> {
         check_new_name(name)?;
+        let _set = self.change_table_set();
         let mut slots = self.slots_mut();
         match slots.get(name) {
             Some(slot) => rollup(name, slot),

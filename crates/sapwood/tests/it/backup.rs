@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
+use sapwood::rollup::{Aggregation, Metric, Query, RowBatch, Schema};
 use sapwood::{
-    Backups, Db, DbOptions, Durability, Error, HashTableOptions, OrderedTableOptions, Table,
-    TreeTableOptions,
+    Backups, Db, DbOptions, Durability, Error, HashTableOptions, OrderedTableOptions,
+    RollupTableOptions, Table, TreeTableOptions,
 };
 use sapwood_testkit::case;
 use tempfile::TempDir;
@@ -271,4 +272,114 @@ fn what_is_ended_or_refused_leaves_nothing() {
     backups.restore(None, folder.path("again"), all).expect("restored");
     let restored = Db::open(folder.path("again")).expect("it is whole");
     assert_eq!(contents(&restored), expected);
+}
+
+fn edits() -> RollupTableOptions {
+    RollupTableOptions::new(Schema::new("time").metric(Metric::count("rows")))
+}
+
+fn bring(db: &Db, name: &str) {
+    let batch = RowBatch::from_csv(b"time\n2015-09-12\n").expect("CSV").0;
+    db.rollup_table(name).expect("it is there").ingest(&batch).expect("room");
+}
+
+fn rows(db: &Db, name: &str) -> i64 {
+    let table = db.rollup_table(name).expect("it is there");
+    let query = Query::group_by(Vec::<&str>::new());
+    let sum = query.aggregation(Aggregation::long_sum("rows", "rows"));
+    let answer = table.query(&sum).expect("answered");
+    answer.rows.first().map_or(0, |row| row[1].to_long().ok().flatten().expect("a number"))
+}
+
+/// A table without segments has a folder without files, which no list of files has.
+#[test]
+fn a_roll_up_without_segments_is_restored() {
+    let folder = Folder::new();
+    let backups = folder.backups();
+    let db = Db::open(folder.path("db")).expect("a new directory");
+    db.create_rollup_table("empty", edits()).expect("a free name");
+    db.create_rollup_table("sealed", edits()).expect("a free name");
+    bring(&db, "sealed");
+    backups.add(&db, all).expect("room");
+    drop(db);
+    backups.add_directory(folder.path("db"), all).expect("room");
+    assert_eq!(backups.verify(None, all), Ok(()));
+    for number in [1, 2] {
+        let to = folder.path(&format!("restored-{number}"));
+        backups.restore(Some(number), &to, all).expect("restored");
+        let reader = Db::open_read_only(&to).expect("it is whole");
+        assert_eq!((rows(&reader, "empty"), rows(&reader, "sealed")), (0, 1));
+        drop(reader);
+        assert!(Db::check(&to).expect("checked").problems.is_empty());
+        let restored = Db::open(&to).expect("it is whole");
+        bring(&restored, "empty");
+        restored.close().expect("sealed");
+        let restored = Db::open(&to).expect("again");
+        assert_eq!((rows(&restored, "empty"), rows(&restored, "sealed")), (1, 1));
+    }
+}
+
+/// Tables of the kind that has a folder each come and go meanwhile; checkpoints, loads and backups succeed, and what is
+/// listed is whole.
+#[test]
+fn backups_and_checkpoints_beside_roll_ups_that_come_and_go_are_whole() {
+    let folder = Folder::new();
+    let backups = folder.backups();
+    let db = Db::open(folder.path("db")).expect("a new directory");
+    let is_ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for thread in 0..2 {
+            let (db, is_ended) = (&db, &is_ended);
+            scope.spawn(move || {
+                let name = format!("turn{thread}");
+                while !is_ended.load(Ordering::SeqCst) {
+                    db.create_rollup_table(&name, edits()).expect("a free name");
+                    bring(db, &name);
+                    db.drop_table(&name).expect("it is there");
+                }
+            });
+        }
+        let end = scope.spawn(|| {
+            for turn in 0..12 {
+                backups.add(&db, all).expect("room");
+                db.checkpoint().expect("a disk");
+                let name = format!("loaded{turn}");
+                let mut load = db.bulk_load(&name, OrderedTableOptions::default()).expect("free");
+                load.push(b"key", b"value").expect("in order");
+                load.finish().expect("loaded");
+            }
+        });
+        let ended = end.join();
+        is_ended.store(true, Ordering::SeqCst);
+        ended.expect("no panic");
+    });
+    drop(db);
+    assert_eq!(backups.verify(None, all), Ok(()));
+    for info in backups.list().expect("listed") {
+        let to = folder.path(&format!("restored-{}", info.number));
+        backups.restore(Some(info.number), &to, all).expect("restored");
+        Db::open_read_only(&to).unwrap_or_else(|error| panic!("{info:?}: {error}"));
+        Db::open(&to).unwrap_or_else(|error| panic!("{info:?}: {error}"));
+    }
+}
+
+/// Bytes that are as they were copied, of a directory that lacked some.
+#[test]
+fn verifying_opens_what_is_restored() {
+    let folder = Folder::new();
+    let backups = folder.backups();
+    let db = Db::open(folder.path("db")).expect("a new directory");
+    tables(&db)[1].put("key", "value").expect("room");
+    db.create_rollup_table("edits", edits()).expect("a free name");
+    bring(&db, "edits");
+    db.close().expect("sealed");
+    backups.add_directory(folder.path("db"), all).expect("room");
+    assert_eq!(backups.verify(None, all), Ok(()));
+    let lost = fs::read_dir(folder.path("db/rollups")).expect("read").next().expect("one");
+    fs::remove_dir_all(lost.expect("read").path()).expect("removed");
+    let second = backups.add_directory(folder.path("db"), all).expect("room").number;
+    assert_eq!(backups.verify(Some(second - 1), all), Ok(()));
+    let refused = backups.verify(Some(second), all).expect_err("the facts are not there");
+    let refused = refused.to_string();
+    assert!(refused.contains("does not open") && refused.contains(".backup"), "{refused}");
 }

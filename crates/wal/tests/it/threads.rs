@@ -1,12 +1,14 @@
 //! Checkpoints while threads change tables.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread;
 
 use fastrand::Rng;
 use sapwood_disk::SimDisk;
 use sapwood_disk::log::Durability;
 use sapwood_testkit::case;
+use sapwood_wal::{Checkpoints, Contents, Error, TableId, Wal};
 
 use crate::world::World;
 
@@ -133,6 +135,52 @@ fn a_thread_learns_that_a_checkpoint_is_due() {
     });
     assert_eq!(waited, 3);
     assert!(!world.wal.wait_until_due(None), "it is over");
+}
+
+/// A table whose engine writes its checkpoints, and which is dropped while it writes one.
+#[derive(Debug)]
+struct Ending {
+    wal: Weak<Wal>,
+    id: TableId,
+}
+
+impl Checkpoints for Ending {
+    fn checkpoint(&self) -> sapwood_wal::Result<u64> {
+        self.wal.upgrade().expect("it is open").drop_table(self.id)?;
+        Err(Error::Contents { why: "its folder is gone".to_owned() })
+    }
+}
+
+#[test]
+fn a_table_that_ends_while_its_checkpoint_is_written_is_passed_over() {
+    let disk = SimDisk::new();
+    let options = crate::world::options(Durability::Buffered);
+    let wal = Wal::create(Arc::new(disk.clone()), options).expect("made");
+    let wal = Arc::new(wal);
+    for round in 0..2 {
+        let id = wal.reserve();
+        let ending = Arc::new(Ending { wal: Arc::downgrade(&wal), id });
+        let made = wal.create_table(id, "t", b"of t", Contents::Checkpoints(ending));
+        made.expect("made");
+        let number = wal.checkpoint().expect("nothing of the table is wanted").number;
+        assert_eq!(number, round + 1);
+    }
+    drop(wal);
+    let world = World::open(&disk, Durability::Buffered).expect("opened");
+    assert!(world.tables.is_empty());
+    // One that is there is not passed over.
+    let (id, failing) = (world.wal.reserve(), Contents::Checkpoints(Arc::new(Failing)));
+    world.wal.create_table(id, "t", b"of t", failing).expect("made");
+    assert!(matches!(world.wal.checkpoint(), Err(Error::Contents { .. })));
+}
+
+#[derive(Debug)]
+struct Failing;
+
+impl Checkpoints for Failing {
+    fn checkpoint(&self) -> sapwood_wal::Result<u64> {
+        Err(Error::Contents { why: "its disk failed".to_owned() })
+    }
 }
 
 /// Changes that go together do not wait for a checkpoint that waits for them.

@@ -49,18 +49,23 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl RollupTarget {
-    /// Opens a roll-up table with its segments.
+    /// Opens a roll-up table with its segments, which had so many batches when the log had a checkpoint last.
+    ///
+    /// # Errors
+    /// Errors of the folder, and of segments.
     pub(in crate::db) fn open(
         directory: &Directory,
         id: TableId,
-        name: &str,
-        schema: &str,
+        (name, schema): (&str, &str),
+        sealed: Option<u64>,
     ) -> Result<Arc<RollupTarget>, Error> {
         let name: Arc<str> = name.into();
         let schema = named(&name, Schema::from_json(schema))?;
-        let disk = directory.rollup_disk(id)?;
-        let rollup = named(&name, Rollup::on_disk(schema, disk))?;
-        Ok(RollupTarget::new(name, rollup))
+        let rollup = match directory.rollup_disk(id, sealed.unwrap_or(0))? {
+            Some(disk) => Rollup::on_disk(schema, disk),
+            None => Rollup::new(schema),
+        };
+        Ok(RollupTarget::new(Arc::clone(&name), named(&name, rollup)?))
     }
 
     /// Batches in segments.

@@ -37,8 +37,8 @@ impl Saving {
                 return Ok(());
             }
         };
-        let from = match self.from.rollup_disk(id) {
-            Ok(disk) => Some(disk),
+        let from = match self.from.rollup_disk(id, sealed) {
+            Ok(disk) => disk,
             Err(error) => {
                 let what = format!("{error}; what of it the log has is copied");
                 self.problem(Problem::new(&path, what).of_table(name));
