@@ -46,7 +46,7 @@ pub(crate) enum Frame<'a> {
     Drop {
         table: TableId,
     },
-    /// A checkpoint of the table's engine has all changes before the position.
+    /// A checkpoint of the table's engine has all changes before the position; see [`loaded`](Frame::loaded).
     Saved {
         table: TableId,
         before: u64,
@@ -54,6 +54,16 @@ pub(crate) enum Frame<'a> {
 }
 
 impl Frame<'_> {
+    /// A table without changes gets entries that the log does not have, with the next checkpoint: it is saved before the
+    /// first of them.
+    pub(crate) fn loaded(table: TableId) -> Frame<'static> {
+        Frame::Saved { table, before: 0 }
+    }
+
+    pub(crate) fn is_loaded(&self) -> bool {
+        matches!(self, Frame::Saved { before: 0, .. })
+    }
+
     /// Appends the frame.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let mut head = [0; 32];

@@ -17,6 +17,10 @@
 //! [is being read](Disk::is_being_read) before it takes away or uses again what its own manifest names no more.
 //! If the reader held the files first, the writer sees that. If the writer asked first, its new manifest was there
 //! by then, and the reader reads that one or a later one.
+//!
+//! The entries of a table that is loaded are in its snapshot alone, and the log says that it is loaded before the new
+//! manifest counts ([`Frame::loaded`]). A reader that is told so, and then finds another manifest than its own, may have
+//! later changes of the table without these entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,6 +50,8 @@ pub struct View<'d> {
     changed: BTreeMap<TableId, u64>,
     /// Where the log ended then, or, once all is told, up to where.
     end: LogStart,
+    /// True where the log says up to there that a table is loaded.
+    has_loads: bool,
 }
 
 impl<'d> View<'d> {
@@ -62,16 +68,18 @@ impl<'d> View<'d> {
             .map(|table| (table.id, (table.name.clone(), table.description.clone())))
             .collect();
         let (mut saved, mut changed) = (BTreeMap::new(), BTreeMap::new());
+        let mut has_loads = false;
         let mut note = |_lsn: Lsn, frame: &Frame<'_>| {
             note_saved(&mut saved, frame);
             note_changed(&mut changed, frame);
+            has_loads |= frame.is_loaded();
             if let Frame::Create { table, name, description } = *frame {
                 tables.insert(table, (name.to_owned(), description.to_vec()));
             }
         };
         let end = read_frames(disk, manifest.log, manifest.start, &mut note)?;
         tables.retain(|table, _| saved.get(table) != Some(&Lsn::MAX));
-        Ok(View { disk, reading, manifest, saved, tables, changed, end })
+        Ok(View { disk, reading, manifest, saved, tables, changed, end, has_loads })
     }
 
     /// The tables that there were when it began: number, name, description. What is to be read of the files of
@@ -109,6 +117,7 @@ impl<'d> View<'d> {
                 note_saved(&mut saved, frame);
             }
             note_changed(&mut self.changed, frame);
+            self.has_loads |= frame.is_loaded();
         };
         let end = read_frames(disk, manifest.log, self.end, &mut note)?;
         let (_, snapshot_bytes) = snapshots(disk, manifest.checkpoint)?;
@@ -140,12 +149,13 @@ impl<'d> View<'d> {
         Ok(ended)
     }
 
-    /// Whether all that the manifest names was there all the time: the writer knew of this reader, or has written no
-    /// other manifest.
+    /// True where all that the manifest names was there all the time, and nothing was missing that it does not name: the
+    /// writer knew of this reader, and has loaded no table, or it has written no other manifest.
     ///
     /// # Errors
     /// As of [`Wal::open`](crate::Wal::open).
     pub fn is_whole(&self) -> Result<bool> {
-        Ok(self.reading.is_some() || Manifest::read(self.disk)? == self.manifest)
+        let is_kept = self.reading.is_some() && !self.has_loads;
+        Ok(is_kept || Manifest::read(self.disk)? == self.manifest)
     }
 }

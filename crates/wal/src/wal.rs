@@ -659,6 +659,7 @@ impl Wal {
         mut load: Option<(TableId, &mut Tell<'_>)>,
     ) -> Result<Written> {
         let (mut entries, mut bytes) = (0, 0);
+        let loaded = load.as_ref().map(|(table, _)| *table);
         let mut saved = Vec::with_capacity(tables.len());
         for (id, open) in tables {
             let OpenTable { name, description, contents } = open;
@@ -683,6 +684,10 @@ impl Wal {
                 }
             };
             saved.push(manifest::Table { id, name, description, own });
+        }
+        if let Some(table) = loaded {
+            // Before the manifest counts, and so before any other change of the table.
+            self.appender.append(&Frame::loaded(table))?;
         }
         // The snapshots have changes up to here, and would be no moment of the past without the others
         // before them, and beside them.

@@ -412,6 +412,52 @@ fn a_table_that_goes_back_leaves_readers_what_they_have() {
     assert_eq!(now.get(399_u32.to_be_bytes()), Ok(None));
 }
 
+/// A load is in the log without its entries, and later changes of the table with theirs.
+#[test]
+fn a_table_is_loaded_before_its_later_changes() {
+    const ENTRIES: u32 = 500;
+    let path = TempDir::new().expect("a directory for the test");
+    let path = path.path();
+    let db = Db::open(path).expect("one writes");
+    let writing = AtomicU64::new(2);
+    let mut seen = 0;
+    thread::scope(|scope| {
+        for thread in 0..2 {
+            let (db, writing) = (&db, &writing);
+            scope.spawn(move || {
+                for turn in 0..reads(12) {
+                    let name = format!("t{thread}.{turn}");
+                    let load = db.bulk_load(&name, OrderedTableOptions::default());
+                    let mut load = load.expect("a free name");
+                    for key in 0..ENTRIES {
+                        load.push(key.to_be_bytes(), b"loaded").expect("in order");
+                    }
+                    let table = load.finish().expect("loaded");
+                    table.put(ENTRIES.to_be_bytes(), b"later").expect("put");
+                }
+                writing.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+        while writing.load(Ordering::SeqCst) > 0 {
+            let reader = match Db::open_read_only(path) {
+                Ok(reader) => reader,
+                Err(error) => {
+                    assert!(matches!(error, Error::Outrun { .. }), "{error}");
+                    continue;
+                }
+            };
+            for name in reader.table_names() {
+                let table = reader.ordered_table(&name).expect("it is there");
+                if table.contains_key(ENTRIES.to_be_bytes()).expect("read") {
+                    assert_eq!(table.len().expect("read"), ENTRIES as usize + 1, "{name}");
+                    seen += 1;
+                }
+            }
+        }
+    });
+    println!("{seen} tables with later changes");
+}
+
 /// Names are the same before and after, though a table was made and dropped in between.
 #[test]
 fn tables_that_come_and_go_are_no_damage() {

@@ -78,6 +78,48 @@ fn a_reader_has_the_end_of_the_log_whatever_comes_between() {
     }
 }
 
+/// The log has later changes of a table, and not what it was loaded with: that is in the checkpoint that came with it.
+#[test]
+fn a_reader_that_lacks_a_load_is_told_so() {
+    let disk = SimDisk::new();
+    let mut world = World::create(&disk, Durability::Buffered).expect("made");
+    world.make_table("t").expect("made");
+    let mut view = View::begin(&disk).expect("begun");
+    let load = |world: &World, name: &str| {
+        let (id, table) = &world.tables[name];
+        let tell = |entry: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>| entry(b"1", b"loaded");
+        world.wal.load(*id, tell, drop).expect("loaded");
+        table.entries().insert(b"1".to_vec(), b"loaded".to_vec());
+        table.put(b"2", b"later");
+    };
+    load(&world, "t");
+    let mut told = Told::default();
+    view.tell(&mut told).expect("nothing is missing");
+    assert_ne!(tables(told), world.contents());
+    assert_eq!(view.is_whole(), Ok(false), "it is to begin again");
+    // So is one that was told of the load when it began.
+    world.make_table("u").expect("made");
+    let mut view = View::begin(&disk).expect("begun");
+    load(&world, "u");
+    view.tell(&mut Told::default()).expect("nothing is missing");
+    assert_eq!(view.is_whole(), Ok(false));
+
+    // The next one has all of both, though checkpoints come meanwhile.
+    let mut view = View::begin(&disk).expect("begun");
+    let mut told = Told::default();
+    view.tell(&mut told).expect("nothing is missing");
+    assert_eq!(tables(told), world.contents());
+    assert_eq!(view.is_whole(), Ok(true));
+    world.wal.checkpoint().expect("written");
+    let mut view = View::begin(&disk).expect("begun");
+    world.wal.checkpoint().expect("written");
+    view.tell(&mut Told::default()).expect("nothing is missing");
+    assert_eq!(view.is_whole(), Ok(true), "no table was loaded");
+    drop(view);
+    let opened = World::open(&disk, Durability::Buffered).expect("opened");
+    assert_eq!(opened.contents(), world.contents());
+}
+
 /// Of a writer that was killed before it took away what readers kept.
 #[test]
 fn the_next_writer_keeps_what_a_reader_has_begun_with() {
