@@ -4,6 +4,8 @@ mod beside;
 mod changes;
 mod check;
 mod checkpoints;
+#[cfg(feature = "sql")]
+mod filled;
 mod hash_slot;
 mod hash_tables;
 mod held_files;
@@ -335,7 +337,8 @@ impl Db {
             slots: RwLock::new(slots),
         };
         let mut db = Self { shared: Arc::new(shared) };
-        db.read_schemas();
+        let unfinished = db.read_schemas();
+        db.end_all_unfinished(unfinished);
         Ok(db)
     }
 
@@ -463,34 +466,7 @@ impl Db {
         let _files_may_go = self.shared.removals.read().unwrap_or_else(PoisonError::into_inner);
         let _set = self.change_table_set();
         let slot = find()?;
-        if let Slot::Hash(slot) = &slot {
-            match slot.remove(name, self.shared.directory.as_deref()) {
-                Ok(true) => {}
-                Ok(false) => return Err(Self::missing(&self.slots(), name)),
-                Err(error) => return Err(error),
-            }
-        }
-        if let Slot::Ordered(table) = &slot {
-            table.shared.kept.drop_table()?;
-        }
-        if let Slot::Rollup(table) = &slot {
-            table.kept().drop_table()?;
-            if let (Place::Logged { id, .. }, Some(directory)) =
-                (&table.kept().place, &self.shared.directory)
-            {
-                // Where it cannot go now, it goes when the directory is opened: the log does not
-                // know it any more.
-                let _left = directory.remove_rollup(*id);
-            }
-        }
-        if let Slot::Tree(table) = &slot {
-            match table.tree().pool().remove_tree(table.tree()) {
-                Err(TreeEngineError::TreeRemoved) => {
-                    return Err(Self::missing(&self.slots(), name));
-                }
-                removed => table.named(removed)?,
-            }
-        }
+        self.end_table(name, &slot)?;
         let mut slots = self.slots_mut();
         let removed = match (slots.get(name), &slot) {
             (Some(Slot::Ordered(there)), Slot::Ordered(found)) => {
@@ -513,6 +489,32 @@ impl Db {
         // Giving memory back may take long; other names need not wait for it.
         drop(slot);
         Ok(())
+    }
+
+    /// Takes a table out of the log, and its files out of the directory.
+    fn end_table(&self, name: &str, slot: &Slot) -> Result<()> {
+        match slot {
+            Slot::Ordered(table) => table.shared.kept.drop_table(),
+            Slot::Hash(slot) => match slot.remove(name, self.shared.directory.as_deref())? {
+                true => Ok(()),
+                false => Err(Self::missing(&self.slots(), name)),
+            },
+            Slot::Rollup(table) => {
+                table.kept().drop_table()?;
+                if let (Place::Logged { id, .. }, Some(directory)) =
+                    (&table.kept().place, &self.shared.directory)
+                {
+                    // Where it cannot go now, it goes when the directory is opened: the log does not
+                    // know it any more.
+                    let _left = directory.remove_rollup(*id);
+                }
+                Ok(())
+            }
+            Slot::Tree(table) => match table.tree().pool().remove_tree(table.tree()) {
+                Err(TreeEngineError::TreeRemoved) => Err(Self::missing(&self.slots(), name)),
+                removed => table.named(removed),
+            },
+        }
     }
 
     /// The names of all tables, in order.

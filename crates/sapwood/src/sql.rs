@@ -43,8 +43,9 @@ mod table;
 pub use catalog::Tables;
 pub use sapwood_sql::{
     Answer, BATCH_ROWS, Batch, Catalog, Change, ChangeError, Changed, Data, Error, ErrorKind,
-    KeyFilter, Options, Outcome, Request, Result, Scan, Session, Sink, Source, SourceColumn,
-    SourceResult, Statement, Strings, TableName, TableSummary, Vector, function_names, parse,
+    Filling, KeyFilter, Options, Outcome, Request, Result, Scan, Session, Sink, Source,
+    SourceColumn, SourceResult, Statement, Strings, TableName, TableSummary, Vector,
+    function_names, parse,
 };
 
 use crate::Db;

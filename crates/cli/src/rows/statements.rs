@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sapwood::schema::{Schema, Type};
 use sapwood::sql::{
-    Answer, Catalog, ErrorKind, Options, Outcome as Done, Request, Scan, Session, Source,
+    Answer, Catalog, ErrorKind, Filling, Options, Outcome as Done, Request, Scan, Session, Source,
     SourceColumn, SourceResult, Statement, TableName, TableSummary, Tables,
 };
 use sapwood::{Db, DbOptions};
@@ -290,6 +290,17 @@ impl Catalog for Named<'_> {
     fn create(&self, name: &TableName, schema: Schema, engine: Option<&str>) -> SourceResult<()> {
         let (db, name) = self.table(name)?;
         Tables::of(&db).create(&name, schema, engine)
+    }
+
+    fn create_filled(
+        &self,
+        name: &TableName,
+        schema: Schema,
+        engine: Option<&str>,
+        fill: &mut Filling<'_>,
+    ) -> SourceResult<()> {
+        let (db, name) = self.table(name)?;
+        Tables::of(&db).create_filled(&name, schema, engine, fill)
     }
 
     fn drop_table(&self, name: &TableName) -> SourceResult<()> {

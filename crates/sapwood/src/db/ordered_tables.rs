@@ -173,7 +173,7 @@ impl Db {
         self.create_ordered(&mut slots, name, options, formats)
     }
 
-    fn create_ordered(
+    pub(super) fn create_ordered(
         &self,
         slots: &mut Slots,
         name: &str,

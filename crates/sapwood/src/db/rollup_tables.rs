@@ -35,6 +35,8 @@ impl Db {
         options: RollupTableOptions,
     ) -> Result<RollupTable> {
         check_new_name(name)?;
+        let _name = self.shared.schemas.hold(name);
+        self.shared.schemas.expect_usable(name)?;
         let _set = self.change_table_set();
         let mut slots = self.slots_mut();
         Self::expect_free(&slots, name)?;
@@ -99,6 +101,8 @@ impl Db {
         options: RollupTableOptions,
     ) -> Result<RollupTable> {
         check_new_name(name)?;
+        let _name = self.shared.schemas.hold(name);
+        self.shared.schemas.expect_usable(name)?;
         let _set = self.change_table_set();
         let mut slots = self.slots_mut();
         match slots.get(name) {

@@ -39,6 +39,10 @@ use crate::{Cut, Error, HashTable, HashTableOptions, LogError, RecordLayout, Res
 /// The name of the table that has them. Stored: do not change.
 pub(super) const TABLE: &str = "sapwood.schemas";
 
+/// The text of a schema begins with it as long as its table has not all its rows; no schema does.
+/// Stored: do not change.
+const UNFINISHED: &str = "unfinished\n";
+
 /// Bytes of a page of the table, into which a schema must fit: 16,384 columns of 60 bytes each.
 const PAGE_BYTES: usize = 1 << 20;
 
@@ -59,6 +63,8 @@ pub(super) struct Schemas {
     /// Why those that are stored cannot be read.
     unreadable: Option<Error>,
     names: Names,
+    /// Names of unfinished tables that could not be ended, and why: they are of no use.
+    refused: Mutex<BTreeMap<String, Error>>,
 }
 
 /// A schema, or why its text is none.
@@ -91,6 +97,18 @@ impl Schemas {
         let held = self.names.freed.wait_while(held, |held| held.contains(name));
         held.unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
         NameHeld { names: &self.names, name: name.to_owned() }
+    }
+
+    /// Lets no table have a name as long as the process lives.
+    pub(super) fn refuse_name(&self, name: &str, why: Error) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.insert(name.to_owned(), why);
+    }
+
+    /// Refuses a name that no table may have. The name is held.
+    pub(super) fn expect_usable(&self, name: &str) -> Result<()> {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.get(name).map_or(Ok(()), |why| Err(why.clone()))
     }
 
     fn get(&self, name: &str) -> Option<Known> {
@@ -273,6 +291,7 @@ impl Db {
         schema: Option<&Schema>,
         lasting: Lasting,
     ) -> Result<Option<Arc<Formats>>> {
+        self.shared.schemas.expect_usable(name)?;
         match schema {
             Some(schema) => self.store_schema(name, schema, lasting)?,
             None if lasting == Lasting::Directory && self.shared.log.is_some() => {
@@ -287,6 +306,38 @@ impl Db {
         }
         let formats = schema.map(|schema| Arc::new(Formats::new(schema.clone())));
         self.shared.schemas.set(name, formats.as_ref());
+        Ok(formats)
+    }
+
+    /// Ends a table that has not all its rows. Where that fails its name is of no use in this process.
+    pub(super) fn end_unfinished(&self, name: &str, slot: &Slot) {
+        match self.end_table(name, slot) {
+            // Last, so that none is taken for finished.
+            Ok(()) => self.forget_schema(name),
+            Err(error) => self.shared.schemas.refuse_name(name, error),
+        }
+    }
+
+    /// Ends the tables that an earlier process has not finished; of a directory that is read they have no name.
+    pub(super) fn end_all_unfinished(&self, names: Vec<String>) {
+        for name in names {
+            let slot = self.slots_mut().remove(&*name);
+            match slot {
+                _ if self.is_read_only() => {}
+                Some(slot) => self.end_unfinished(&name, &slot),
+                None => self.forget_schema(&name),
+            }
+        }
+    }
+
+    /// Notes the schema of a table that is about to be made, and is not there before its schema is
+    /// [stored](Self::store_schema). The name is held.
+    #[cfg(feature = "sql")]
+    pub(super) fn note_unfinished(&self, name: &str, schema: &Schema) -> Result<Arc<Formats>> {
+        self.shared.schemas.expect_usable(name)?;
+        self.store_text(name, format!("{UNFINISHED}{schema}"), Lasting::Directory)?;
+        let formats = Arc::new(Formats::new(schema.clone()));
+        self.shared.schemas.set(name, Some(&formats));
         Ok(formats)
     }
 
@@ -306,13 +357,17 @@ impl Db {
         self.shared.schemas.give(table);
     }
 
-    fn store_schema(&self, name: &str, schema: &Schema, lasting: Lasting) -> Result<()> {
+    pub(super) fn store_schema(&self, name: &str, schema: &Schema, lasting: Lasting) -> Result<()> {
+        self.store_text(name, schema.to_string(), lasting)
+    }
+
+    fn store_text(&self, name: &str, text: String, lasting: Lasting) -> Result<()> {
         if lasting == Lasting::Process || self.shared.log.is_none() {
             return Ok(());
         }
         self.expect_apart()?;
         let table = self.schema_table_or_new()?;
-        table.put(name, schema.to_string())?;
+        table.put(name, text)?;
         self.settle_schemas(&table)
     }
 
@@ -360,16 +415,25 @@ impl Db {
         self.open_hash(TABLE, Opening::Newest)
     }
 
-    /// Reads the schemas of a directory, and gives them to the tables that are open.
-    pub(super) fn read_schemas(&mut self) {
-        let read = || -> Result<BTreeMap<Arc<str>, Known>> {
+    /// Reads the schemas of a directory, and gives them to the tables that are open; the names of tables that are not
+    /// finished.
+    pub(super) fn read_schemas(&mut self) -> Vec<String> {
+        let mut unfinished = Vec::new();
+        let mut read = || -> Result<BTreeMap<Arc<str>, Known>> {
             let mut known = BTreeMap::new();
             let Some(table) = self.schema_table()? else { return Ok(known) };
             let _all = table.for_each(|name, text| {
                 let utf8 = || Cause::Schema("its text is not UTF-8".to_owned());
+                let name = String::from_utf8_lossy(name);
+                let text = match text.strip_prefix(UNFINISHED.as_bytes()) {
+                    Some(text) => {
+                        unfinished.push(name.to_string());
+                        text
+                    }
+                    None => text,
+                };
                 let schema = std::str::from_utf8(text).map_err(|_| utf8());
                 let schema = schema.and_then(str::parse::<Schema>);
-                let name = String::from_utf8_lossy(name);
                 known.insert(name.as_ref().into(), schema.map(|it| Arc::new(Formats::new(it))));
                 ControlFlow::<()>::Continue(())
             })?;
@@ -390,6 +454,7 @@ impl Db {
         }
         let shared = Arc::get_mut(&mut self.shared);
         shared.expect("the database is being opened").schemas = schemas;
+        unfinished
     }
 }
 

@@ -6,6 +6,7 @@ use sapwood_ptree::{Pool, TreeLayout};
 
 use super::schemas::{self, Lasting};
 use super::{Db, Shared, Slot, check_new_name, other_engine};
+use crate::formats::Formats;
 use crate::tree_table::Home;
 use crate::{Engine, Error, RecordLayout, Result, TreeEngineError, TreeTable, TreeTableOptions};
 
@@ -109,6 +110,21 @@ impl Db {
         schemas::expect_rows(name, options.layout, options.schema.as_ref())?;
         let formats = self.note_schema(name, options.schema.as_ref(), Lasting::Directory)?;
         let _set = self.change_table_set();
+        let table = self.make_tree(name, options, formats)?;
+        let noted = self.note_tree(table.clone());
+        if noted.is_err() {
+            table.named(self.pool()?.remove_tree(table.tree()))?;
+        }
+        noted
+    }
+
+    /// Makes a tree table that has no name yet but in the pool.
+    pub(super) fn make_tree(
+        &self,
+        name: &str,
+        options: &TreeTableOptions,
+        formats: Option<Arc<Formats>>,
+    ) -> Result<TreeTable> {
         if let Some(directory) = &self.shared.directory {
             directory.expect_writable()?;
         }
@@ -135,11 +151,7 @@ impl Db {
         if let Some(formats) = formats {
             table.set_formats(formats);
         }
-        let noted = self.note_tree(table.clone());
-        if noted.is_err() {
-            table.named(pool.remove_tree(table.tree()))?;
-        }
-        noted
+        Ok(table)
     }
 
     /// The pool of tree tables, made if there is none.

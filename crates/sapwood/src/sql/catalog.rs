@@ -1,14 +1,12 @@
 //! The tables of a database, for statements.
 
-use sapwood_sql::{Answer, Catalog, Source, SourceResult, TableName, TableSummary};
+use sapwood_sql::{Answer, Catalog, Filling, Source, SourceResult, TableName, TableSummary};
 
 #[cfg(feature = "rollup")]
 use super::rollup::RollupSource;
 use super::table::TableSource;
-#[cfg(feature = "rollup")]
-use crate::Engine;
 use crate::schema::{Schema, Type};
-use crate::{Db, HashTableOptions, OrderedTableOptions, TreeTableOptions};
+use crate::{Db, Engine, HashTableOptions, OrderedTableOptions, TreeTableOptions};
 
 /// The tables of a database, by their names.
 ///
@@ -104,23 +102,34 @@ impl Catalog for Tables<'_> {
 
     fn create(&self, name: &TableName, schema: Schema, engine: Option<&str>) -> SourceResult<()> {
         let name = self.name(name)?;
-        let made = match engine {
-            None | Some("ordered") => {
-                let options = OrderedTableOptions::default().schema(schema);
-                self.db.create_ordered_table(name, options).map(drop)
-            }
-            Some("hash") => {
+        let made = match engine_of(engine)? {
+            Engine::Hash => {
                 let options = HashTableOptions::default().schema(schema);
                 self.db.create_hash_table(name, options).map(drop)
             }
-            Some("tree") => {
+            Engine::Tree => {
                 let options = TreeTableOptions::default().schema(schema);
                 self.db.create_tree_table(name, options).map(drop)
             }
-            Some(other) => {
-                return Err(format!("no engine is called `{other}`: ordered, hash, tree"));
+            Engine::Ordered | Engine::Rollup => {
+                let options = OrderedTableOptions::default().schema(schema);
+                self.db.create_ordered_table(name, options).map(drop)
             }
         };
+        made.map_err(|error| error.to_string())
+    }
+
+    fn create_filled(
+        &self,
+        name: &TableName,
+        schema: Schema,
+        engine: Option<&str>,
+        fill: &mut Filling<'_>,
+    ) -> SourceResult<()> {
+        let (name, engine) = (self.name(name)?, engine_of(engine)?);
+        let made = self
+            .db
+            .create_filled(name, &schema, engine, |table| fill(&TableSource::new(table, true)));
         made.map_err(|error| error.to_string())
     }
 
@@ -138,5 +147,15 @@ impl Catalog for Tables<'_> {
 
     fn write(&self, _: &Answer, file: &str) -> SourceResult<u64> {
         Err(format!("`{file}`: a program writes files itself, from the rows of an answer"))
+    }
+}
+
+/// The engine that a statement names; not one without rows.
+fn engine_of(name: Option<&str>) -> SourceResult<Engine> {
+    match name {
+        None | Some("ordered") => Ok(Engine::Ordered),
+        Some("hash") => Ok(Engine::Hash),
+        Some("tree") => Ok(Engine::Tree),
+        Some(other) => Err(format!("no engine is called `{other}`: ordered, hash, tree")),
     }
 }

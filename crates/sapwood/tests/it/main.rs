@@ -13,6 +13,7 @@ mod disaggregate;
 mod durability;
 mod either;
 mod engines;
+mod filled;
 mod golden;
 mod hash_compute;
 mod hash_table;

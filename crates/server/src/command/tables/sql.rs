@@ -5,9 +5,9 @@ use std::sync::Arc;
 use sapwood::Db;
 use sapwood::schema::{Schema, Type, Value};
 use sapwood::sql::{
-    Answer as Rows, Batch, Catalog, Change, ChangeError, Changed, ErrorKind, Options, Outcome,
-    Request, Scan, Session, Source, SourceColumn, SourceResult, Statement, TableName, TableSummary,
-    Tables, parse,
+    Answer as Rows, Batch, Catalog, Change, ChangeError, Changed, ErrorKind, Filling, Options,
+    Outcome, Request, Scan, Session, Source, SourceColumn, SourceResult, Statement, TableName,
+    TableSummary, Tables, parse,
 };
 
 use crate::acl::User;
@@ -179,6 +179,18 @@ impl Catalog for Named<'_> {
     fn create(&self, name: &TableName, schema: Schema, engine: Option<&str>) -> SourceResult<()> {
         self.expect_allowed(name)?;
         self.tables.create(name, schema, engine)
+    }
+
+    fn create_filled(
+        &self,
+        name: &TableName,
+        schema: Schema,
+        engine: Option<&str>,
+        fill: &mut Filling<'_>,
+    ) -> SourceResult<()> {
+        self.expect_allowed(name)?;
+        // No transaction has a table that no name leads to.
+        self.tables.create_filled(name, schema, engine, fill)
     }
 
     fn drop_table(&self, name: &TableName) -> SourceResult<()> {
