@@ -32,7 +32,7 @@ const HOUSES: &[House] = &[
     House {
         name: "disk",
         storeys: &[
-            &["blocks", "cached", "checksum", "clock", "name", "pending", "pool"],
+            &["blocks", "cached", "checksum", "clock", "name", "pending", "place", "pool"],
             &["begun", "reading", "ring"],
             &["file", "held", "log"],
             &["folders"],
