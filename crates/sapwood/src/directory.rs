@@ -540,6 +540,9 @@ impl Folder {
             let what = format!("the file is cut off, it should have {BLOCK_BYTES} bytes");
             return Err(Error::StoredOptions { path, offset: bytes, what });
         }
+        if let Some(found) = stored_options::later_version(block.bytes()) {
+            return Err(Error::NewerFormat { path, found, known: stored_options::VERSION });
+        }
         stored_options::decode(block.bytes()).map_err(|unreadable| Error::StoredOptions {
             path,
             offset: unreadable.offset,

@@ -415,6 +415,20 @@ pub enum Error {
         /// The system's answer in words.
         why: Arc<str>,
     },
+    /// A later version of Sapwood has written a file. It is as it should be, and is not changed.
+    #[error(
+        "{} was written by format {found}, and this program reads up to {known}: upgrade to the version of Sapwood that \
+         wrote it, or a later one",
+        path.display()
+    )]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// The version of its format.
+        found: u64,
+        /// The last one that is known.
+        known: u64,
+    },
     /// The file with a table's options is not what was written.
     #[error(
         "{} is corrupt at offset {offset}: {what}; bring it back from a copy, or drop the table",
@@ -610,7 +624,10 @@ fn tree_next_step(cause: &TreeEngineError) -> &'static str {
 fn log_next_step(cause: &LogError) -> &'static str {
     match cause {
         // Damage says so itself.
-        LogError::CorruptFile { .. } | LogError::Table(_) | LogError::Gone { .. } => "",
+        LogError::CorruptFile { .. }
+        | LogError::Newer { .. }
+        | LogError::Table(_)
+        | LogError::Gone { .. } => "",
         LogError::Contents { .. } => "; the log keeps all changes until a checkpoint succeeds",
         _ => {
             "; tables can be read on, and take no changes: make room, or mend the disk, and open the \

@@ -85,6 +85,16 @@ pub(crate) struct Unreadable {
     pub(crate) what: String,
 }
 
+/// The last version that [`decode`] reads.
+pub(crate) const VERSION: u64 = 4;
+
+/// The version of options that a later version of Sapwood has written.
+pub(crate) fn later_version(block: &[u8]) -> Option<u64> {
+    let line = block.split(|&byte| byte == b'\n').next()?;
+    let number = std::str::from_utf8(line).ok()?.strip_prefix("sapwood table ")?;
+    number.parse().ok().filter(|number| *number > VERSION)
+}
+
 /// Reads what [`encode`] wrote. Any bytes may be given.
 pub(crate) fn decode(block: &[u8]) -> Result<HashTableOptions, Unreadable> {
     let end = block.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
@@ -355,6 +365,10 @@ mod tests {
             (unreadable.offset, unreadable.what.as_str()),
             (0, "`sapwood table 3` is expected")
         );
+        assert_eq!(later_version(b"sapwood table 5\n"), Some(5));
+        let others: [&[u8]; 5] =
+            [b"sapwood table 4\n", b"sapwood table x\n", b"sapwood table 99", b"", b"\xff\n"];
+        assert_eq!(others.map(later_version), [None, None, Some(99), None, None]);
         assert!(decode(&[GOLDEN.as_bytes(), b"\0more"].concat()).is_err());
     }
 

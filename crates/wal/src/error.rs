@@ -19,6 +19,19 @@ pub enum Error {
         /// The damage.
         what: String,
     },
+    /// A later version of Sapwood has written a file. It is as it should be, and is not changed.
+    #[error(
+        "{file} was written by format {found}, and this program reads up to {known}: upgrade to the version of Sapwood \
+         that wrote it, or a later one"
+    )]
+    Newer {
+        /// The name of the file.
+        file: String,
+        /// The version of its format.
+        found: u64,
+        /// The last one that is known.
+        known: u64,
+    },
     /// The disk refused. After a change or a sync of which this is said, the log takes no more
     /// changes: what it has is what lasts.
     #[error("{what}: {why}")]
@@ -69,6 +82,19 @@ impl Error {
                 Error::corrupt("the log", 0, cause.to_string())
             }
             None => Error::io("read the log", cause),
+        }
+    }
+
+    /// Refuses a file whose first bytes are those of a later version: the byte before the last one is its number.
+    pub(crate) fn expect_known(file: &str, begin: &[u8], magic: [u8; 8]) -> Result<()> {
+        match begin.first_chunk::<8>() {
+            Some(&[ref kind @ .., found, last])
+                if kind[..] == magic[..6] && last == magic[7] && found > magic[6] =>
+            {
+                let (found, known) = (found.into(), magic[6].into());
+                Err(Error::Newer { file: file.to_owned(), found, known })
+            }
+            _ => Ok(()),
         }
     }
 

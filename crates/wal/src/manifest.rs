@@ -159,6 +159,7 @@ impl Manifest {
         }
         let mut blocks = Blocks::new(bytes);
         file.read_at(0, &mut blocks).map_err(unread)?;
+        Error::expect_known(FILE, blocks.bytes(), MAGIC)?;
         Manifest::decode(blocks.bytes()).map_err(|what| Error::corrupt(FILE, 0, what))
     }
 }

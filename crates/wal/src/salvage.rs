@@ -184,6 +184,7 @@ impl Wal {
                 survey(disk, &manifest, goes_on, &mut look)?;
                 manifest
             }
+            Err(newer @ Error::Newer { .. }) => return Err(newer.into()),
             Err(problem) => {
                 problems.push(problem);
                 let mut manifest = Manifest::made_up(disk)?;

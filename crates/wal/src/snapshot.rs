@@ -156,9 +156,10 @@ fn is_first(disk: &dyn Disk, identity: &Identity) -> Result<bool> {
     let name = identity.file_name();
     let unread = |cause| Error::io(format!("read {name}"), &cause);
     let file = disk.cached(&name, Presence::There).map_err(unread)?;
-    let mut magic = [0; 6];
-    if file.bytes().map_err(unread)? >= 6 {
+    let mut magic = [0; 8];
+    if file.bytes().map_err(unread)? >= 8 {
         file.read_at(0, &mut magic).map_err(unread)?;
     }
-    Ok(magic[..] != MAGIC[..6])
+    Error::expect_known(&name, &magic, MAGIC)?;
+    Ok(magic[..6] != MAGIC[..6])
 }

@@ -342,6 +342,30 @@ fn damaged_options_are_named_with_file_and_offset() {
     db.create_hash_table("t", plain()).expect("the name is free again");
 }
 
+/// A copy would be of the same version, and the table is whole.
+#[test]
+fn what_a_later_version_has_written_is_not_called_damaged() {
+    let path = directory();
+    drop(open(&path).create_hash_table("t", plain()).expect("a free name"));
+    let file = path.path().join("tables/t/options");
+    let mut bytes = fs::read(&file).expect("it is there");
+    let at = bytes.iter().position(u8::is_ascii_digit).expect("a version");
+    bytes[at] = b'9';
+    fs::write(&file, &bytes).expect("written");
+    let error = open(&path).hash_table("t").expect_err("another format");
+    assert_eq!(error, Error::NewerFormat { path: file.clone(), found: 9, known: 4 });
+    let manifest = path.path().join("log/manifest");
+    let mut log = fs::read(&manifest).expect("it is there");
+    log[6] = 9;
+    fs::write(&manifest, log).expect("written");
+    for told in [error, Db::open(path.path()).expect_err("another format")] {
+        let told = told.to_string();
+        assert!(told.contains("written by format 9") && told.contains("upgrade"), "{told}");
+        assert!(!told.contains("drop") && !told.contains("copy"), "{told}");
+    }
+    assert_eq!(fs::read(&file).expect("it is there"), bytes);
+}
+
 #[test]
 fn options_that_are_cut_off_are_named_with_file_and_offset() {
     let path = directory();
