@@ -92,7 +92,7 @@ impl HashLog {
     /// ```
     ///
     /// # Errors
-    /// As [`HashLog::compact`].
+    /// The same as of [`HashLog::compact`].
     pub fn compact_step(&self) -> Result<Option<Compacted>> {
         by_layout!(self, F => self.store.compact_step::<F>())
     }

@@ -1,4 +1,4 @@
-//! What is done by time: keys end, memory is looked at and given back, idle clients are closed.
+//! Work by time: keys end, memory is looked at and given back, idle clients are closed.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};

@@ -25,7 +25,7 @@ pub(super) fn refusal(service: &Service, address: IpAddr) -> Option<&'static [u8
     (is_outside && service.users.serves_this_machine_only()).then_some(DENIED)
 }
 
-/// Whether the header `Host` names this machine, by an address or as `localhost`.
+/// Tells if the header `Host` names this machine, by an address or as `localhost`.
 ///
 /// A page that has a name of its own resolved to an address of this machine sends that name: to
 /// its browser both are one place, and it would read answers.

@@ -22,7 +22,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Those of Redis: 512 MiB, and 2,147,483,647 arguments.
+    /// The limits of Redis: 512 MiB, and 2,147,483,647 arguments.
     pub const REDIS: Limits = Limits { argument_bytes: 512 << 20, arguments: i32::MAX as usize };
     /// Those of a client that has not said its password: 16 KiB, and 10 arguments.
     pub const UNAUTHENTICATED: Limits = Limits { argument_bytes: 16 << 10, arguments: 10 };
@@ -362,7 +362,7 @@ fn nibble(digit: u8) -> u8 {
     }
 }
 
-/// Whether a request of this name is a line of HTTP: one whose body would be executed, or the
+/// Tells if a request of this name is a line of HTTP: one whose body would be executed, or the
 /// header that every other has. Redis ends the connection at the same two words.
 #[inline]
 pub fn is_http(name: &[u8]) -> bool {

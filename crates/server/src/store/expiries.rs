@@ -52,7 +52,7 @@ impl Expiries {
         }))
     }
 
-    /// Whether the table has doubled since it was looked through, or was shortest.
+    /// Tells if the table has doubled since it was looked through, or was shortest.
     pub(crate) fn wants_sweep(&self) -> bool {
         let len = self.table.len_estimate();
         // Relaxed: one thread sweeps.

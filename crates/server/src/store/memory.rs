@@ -13,7 +13,7 @@ use sapwood::{HashStats, OrderedStats};
 pub(crate) struct Memory {
     /// Taken from the system.
     pub(crate) reserved: u64,
-    /// Of these, in entries, indexes and what both need.
+    /// Bytes of these in entries, indexes and what both need.
     pub(crate) used: u64,
 }
 
@@ -25,7 +25,7 @@ impl Memory {
 
     pub(crate) fn of_hash(stats: &HashStats) -> Memory {
         let Stretch { log, garbage } = Stretch::of(stats);
-        // Of a log that lies on the disk in part, so does its garbage.
+        // A log that lies on the disk in part has its garbage there, too.
         let in_memory = stats.log_bytes.min(log);
         let left = match log {
             0 => 0,
@@ -60,7 +60,7 @@ impl Sum for Memory {
 pub(crate) struct Stretch {
     /// Bytes of it.
     pub(crate) log: u64,
-    /// Of these, bytes of records that are superseded or removed, by the table's count.
+    /// Bytes of these in records that are superseded or removed, by the table's count.
     pub(crate) garbage: u64,
 }
 

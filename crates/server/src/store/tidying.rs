@@ -34,7 +34,7 @@ pub(crate) struct Tidying {
     laps: HashMap<String, Lap>,
 }
 
-/// What is known of a table from earlier looks.
+/// Knowledge of a table from earlier looks.
 #[derive(Debug, Default)]
 struct Lap {
     /// Where the lap that is under way ends.
@@ -57,7 +57,7 @@ impl Tidying {
     /// is more to do. `is_short` of memory, every page counts.
     ///
     /// # Errors
-    /// Those of the table, such as of a read from the disk.
+    /// The errors of the table, such as of a read from the disk.
     pub(crate) fn tidy(
         &mut self,
         table: &HashTable,
@@ -87,7 +87,7 @@ impl Lap {
                 return Ok(false);
             }
             if is_on_disk(&stats) {
-                // What is on the disk is estimated, and a lap reads all of it.
+                // Garbage on the disk is estimated, and a lap reads all of it.
                 self.sample(table)?;
                 stats = table.stats();
             }
@@ -119,7 +119,7 @@ impl Lap {
         Ok(false)
     }
 
-    /// Whether a lap should begin.
+    /// Tells if a lap should begin.
     fn is_due(&mut self, stats: &HashStats, is_short: bool) -> bool {
         let Stretch { log, garbage } = Stretch::of(stats);
         self.left = self.left.min(garbage);
@@ -129,7 +129,7 @@ impl Lap {
         garbage - self.left > least && (is_short || !is_fast)
     }
 
-    /// Whether the lap that is under way has more to do.
+    /// Tells if the lap that is under way has more to do.
     fn is_under_way(&self, stats: &HashStats) -> bool {
         let Stretch { log, garbage } = Stretch::of(stats);
         let little = (LEAST_BYTES / 2).max(log / END_PART);
@@ -141,7 +141,7 @@ impl Lap {
         self.left = Stretch::of(stats).garbage;
     }
 
-    /// Whether more has been written to the disk than what is known of its garbage covers.
+    /// Tells if more has been written to the disk than the last estimate of its garbage covers.
     fn wants_sample(&self, stats: &HashStats) -> bool {
         let part = LEAST_BYTES.max(Stretch::of(stats).log / SAMPLED_PART);
         is_on_disk(stats) && stats.tail.saturating_sub(self.sampled) > part
@@ -153,7 +153,7 @@ impl Lap {
     }
 }
 
-/// Whether a table has files, whose garbage is not counted but estimated.
+/// Tells if a table has files, whose garbage is not counted but estimated.
 fn is_on_disk(stats: &HashStats) -> bool {
     !stats.reads_by.is_empty()
 }
@@ -201,7 +201,7 @@ mod tests {
                 assert_eq!(there, number % 10 == 0, "{number}");
             }
             table.check().expect("all is well");
-            // What is left begins no other lap.
+            // Garbage that is left begins no other lap.
             assert!(!tidy(&mut tidying, &table));
             assert_eq!(table.stats().compactions, left.compactions);
         }

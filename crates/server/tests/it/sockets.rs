@@ -248,7 +248,7 @@ fn a_request_of_http_ends_the_connection_before_its_body_is_executed() {
         assert_eq!(other.call("EXISTS pwned"), ":0", "{request}");
     }
     assert_eq!(other.call("EXISTS k"), ":1", "what came before is executed");
-    // As arguments the words are like any others.
+    // The words are like any others where they are arguments.
     assert_eq!(other.call("SET POST Host:"), "+OK");
     assert_eq!(other.call("GET POST"), "Host:");
     assert!(other.call("POSTS").starts_with("-ERR unknown command"));
