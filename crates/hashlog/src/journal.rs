@@ -61,6 +61,26 @@ loom::thread_local! {
     static LATCHES: Cell<usize> = Cell::new(0);
 }
 
+/// Bytes that are compared at once.
+const STEP: usize = 64;
+
+/// Bytes that are equal in two values, step by step, up to the first that differ.
+fn equal_from<'v, I: Iterator<Item = &'v u8>>(
+    mut steps: impl Iterator<Item = (&'v [u8], &'v [u8])>,
+    bytes: impl Fn(&'v [u8]) -> I,
+) -> usize {
+    let mut equal = 0;
+    let last = steps.find(|(before, after)| {
+        let is_same = before == after;
+        equal += if is_same { after.len() } else { 0 };
+        !is_same
+    });
+    equal
+        + last.map_or(0, |(before, after)| {
+            bytes(before).zip(bytes(after)).take_while(|(before, after)| before == after).count()
+        })
+}
+
 /// The number of this thread, while it lives.
 fn this_thread() -> usize {
     LATCHES.with(|latches| std::ptr::from_ref(latches).addr())
@@ -144,10 +164,13 @@ impl Told {
         if before.len() != after.len() {
             return self.put(stripe, key, after);
         }
-        let differs = |at: &usize| before[*at] != after[*at];
-        let Some(first) = (0..after.len()).find(differs) else { return };
-        let last = (first..after.len()).rev().find(differs).unwrap_or(first);
-        let bytes = &after[first..=last];
+        let first = equal_from(before.chunks(STEP).zip(after.chunks(STEP)), |step| step.iter());
+        if first == after.len() {
+            return;
+        }
+        let (before, rest) = (&before[first..], &after[first..]);
+        let steps = before.rchunks(STEP).zip(rest.rchunks(STEP));
+        let bytes = &rest[..rest.len() - equal_from(steps, |step| step.iter().rev())];
         match bytes.len() * 2 <= after.len() && after.len() > 8 {
             true => self.tell(stripe, key, Effect::Write { offset: first, bytes }),
             false => self.put(stripe, key, after),

@@ -337,7 +337,7 @@ impl<'a> Call<'a> {
         number: usize,
     ) -> Result<Keys<'c>, Refusal> {
         let space = access.databases().get(number).ok_or(NO_DATABASE)?;
-        Ok(Keys { space, now })
+        Ok(Keys { space, now, is_exclusive: matches!(access, Access::Exclusive(_)) })
     }
 
     /// Whether no other command runs beside this one.

@@ -62,6 +62,7 @@ pub(crate) const NO_DATABASE: Refusal = Refusal::text("ERR DB index is out of ra
 impl From<keyspace::Error> for Refusal {
     fn from(error: keyspace::Error) -> Refusal {
         match error {
+            keyspace::Error::NeedsExclusive => Refusal::NeedsExclusive,
             keyspace::Error::Table(error) => error.into(),
             error => Refusal::err(error),
         }

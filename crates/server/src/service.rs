@@ -87,7 +87,7 @@ pub struct Service {
     pub(crate) admin: Admin,
     /// Whether keys whose time has ended are removed before they are asked for.
     is_expiring: AtomicBool,
-    /// Whether the memory's limit was reached at the last look.
+    /// Set if the memory's limit was reached at the last look.
     is_full: AtomicBool,
     /// Memory of all but hash tables at the last look.
     memory_beside: Mutex<Memory>,
@@ -192,13 +192,13 @@ impl Service {
         self.options.clock.set(now)
     }
 
-    /// Whether the memory's limit was reached at the last look.
+    /// Tells if the memory's limit was reached at the last look.
     pub(crate) fn was_full(&self) -> bool {
         // Relaxed: the limit is not exact.
         self.is_full.load(Ordering::Relaxed)
     }
 
-    /// Whether commands that need memory are refused. Where the limit was reached it is looked at
+    /// Tells if commands that need memory are refused. Where the limit was reached it is looked at
     /// anew: what was removed since makes room at once.
     pub(crate) fn is_full(&self, databases: &Databases) -> bool {
         if self.was_full() {
@@ -236,8 +236,8 @@ impl Service {
         // Relaxed: a figure for reports.
         self.admin.memory_peak.fetch_max(memory.used, Ordering::Relaxed);
         let limit = self.admin.settings.maxmemory();
-        // What removed entries have left may be written to, but not without end: it is given back
-        // more slowly than memory can be written.
+        // Pages that removed entries have left may be written to, but not without end: they are
+        // given back more slowly than memory can be written.
         let is_full = limit.is_some_and(|limit| {
             memory.used > limit || memory.reserved > limit.saturating_add(limit / RESERVED_PART)
         });
@@ -316,7 +316,7 @@ impl Service {
             // Held for one database only, so that a transaction need not wait for all.
             let databases = self.databases.shared();
             let Some(space) = databases.get(number) else { continue };
-            let keys = Keys { space, now: self.options.clock.now() };
+            let keys = Keys { space, now: self.options.clock.now(), is_exclusive: false };
             are_more |= keys.expire(AT_ONCE, |key| {
                 self.admin.tally.expired.fetch_add(1, Ordering::Relaxed);
                 self.watched.touch(number, key);
@@ -339,7 +339,7 @@ impl Service {
             loop {
                 let databases = self.databases.shared();
                 let Some(space) = databases.get(number) else { break };
-                let keys = Keys { space, now: self.options.clock.now() };
+                let keys = Keys { space, now: self.options.clock.now(), is_exclusive: false };
                 from = keys.sweep_expiries(from.as_deref(), AT_ONCE)?;
                 if from.is_none() {
                     break;

@@ -350,7 +350,7 @@ impl Session {
             debug_assert!(false, "a batch needs a database that is there");
             return;
         };
-        let keys = Keys { space, now };
+        let keys = Keys { space, now, is_exclusive: false };
         let before = out.len();
         let mut reply = Reply::new(out, self.client.protocol);
         let begun = Instant::now();

@@ -140,7 +140,7 @@ fn over_database(
     let space: Arc<Keyspace> = Arc::clone(call.access.databases().get(number).ok_or(NO_DATABASE)?);
     let (now, protocol) = (call.now, call.client.protocol);
     call.job = Some(Job::new(move |out| {
-        let keys = Keys { space: &space, now };
+        let keys = Keys { space: &space, now, is_exclusive: false };
         let before = out.len();
         let mut reply = Reply::new(out, protocol);
         if let Err(refusal) = run(&keys, &mut reply) {

@@ -1,14 +1,12 @@
 //! Commands that read or change values.
 
-use std::borrow::Cow;
-
 use crate::catalog::Categories;
 use crate::command::arguments::{integer, is};
 use crate::command::{Answer, Call, Command};
 use crate::protocol::request;
 use crate::refusal::{Refusal, SYNTAX};
 use crate::store::format::Millis;
-use crate::store::keyspace::{Change, Current, VALUE_BYTES_MAX};
+use crate::store::keyspace::{Change, Current, Written};
 
 const fn string(name: &'static str, arity: isize, run: crate::command::Run) -> Command {
     Command::new("string", name, arity, run).categories(Categories::STRING).keys(1, 1, 1)
@@ -417,17 +415,9 @@ const TOO_LONG: Refusal =
 
 fn append(call: &mut Call<'_>) -> Answer {
     let (key, more) = (call.args[1], call.args[2]);
-    let mut len = Ok(0);
-    call.keys()?.modify(key, |current| {
-        let (old, expiry) = current.map_or((&[][..], None), |old| (old.value, old.expiry));
-        if old.len() + more.len() > VALUE_BYTES_MAX {
-            len = Err(TOO_LONG);
-            return Change::Keep;
-        }
-        len = Ok(old.len() + more.len());
-        Change::Put([old, more].concat().into(), expiry)
-    })?;
-    let len = len?;
+    let Written::Len(len) = call.keys()?.write(key, more, |len| len)? else {
+        return Err(TOO_LONG);
+    };
     call.touch(key);
     call.reply.integer(len as i64);
     Ok(())
@@ -454,10 +444,7 @@ fn byte_range(start: i64, end: i64, len: usize) -> std::ops::Range<usize> {
 fn getrange(call: &mut Call<'_>) -> Answer {
     let (key, start, end) = (call.args[1], integer(call.args[2])?, integer(call.args[3])?);
     let (keys, reply) = call.open()?;
-    keys.get_with(key, |current| {
-        let value = current.map_or(&[][..], |current| current.value);
-        reply.bulk(&value[byte_range(start, end, value.len())]);
-    })?;
+    keys.get_range(key, |len| byte_range(start, end, len), |bytes| reply.bulk(bytes))?;
     Ok(())
 }
 
@@ -465,28 +452,13 @@ fn setrange(call: &mut Call<'_>) -> Answer {
     let (key, offset, piece) = (call.args[1], integer(call.args[2])?, call.args[3]);
     let offset =
         usize::try_from(offset).map_err(|_| Refusal::text("ERR offset is out of range"))?;
-    let end = offset.saturating_add(piece.len());
-    let mut outcome = Ok((0, false));
-    call.keys()?.modify(key, |current| {
-        let (old, expiry) = current.map_or((&[][..], None), |old| (old.value, old.expiry));
-        outcome = Ok((old.len(), false));
-        if piece.is_empty() {
-            return Change::Keep;
-        }
-        if end > VALUE_BYTES_MAX {
-            outcome = Err(TOO_LONG);
-            return Change::Keep;
-        }
-        let mut value = old.to_vec();
-        value.resize(end.max(old.len()), 0);
-        value[offset..end].copy_from_slice(piece);
-        outcome = Ok((value.len(), true));
-        Change::Put(Cow::Owned(value), expiry)
-    })?;
-    let (len, is_changed) = outcome?;
-    if is_changed {
-        call.touch(key);
+    if piece.is_empty() {
+        return strlen(call);
     }
+    let Written::Len(len) = call.keys()?.write(key, piece, |_| offset)? else {
+        return Err(TOO_LONG);
+    };
+    call.touch(key);
     call.reply.integer(len as i64);
     Ok(())
 }

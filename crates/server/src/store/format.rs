@@ -13,6 +13,8 @@
 //! | `e` | `e value time 0` | the same, where one byte less would make 8n |
 //! | `L`, length 25 | `L id key_len len` | in parts; three numbers of 8 bytes |
 //! | `L`, length 33 | `L id key_len len time` | in parts, until `time` |
+//! | `P`, length 33 | `P id key_len len base` | in parts, and from byte `base` of the value on in pieces |
+//! | `P`, length 41 | `P id key_len len base time` | the same, until `time` |
 //!
 //! The first mark is a line's end on purpose: in a request the bytes of an argument lie between
 //! `\n` and `\r`, so that what is stored is a slice of what came, and is not copied together first.
@@ -25,6 +27,7 @@ const PLAIN_PAD: u8 = b'\r';
 const EXPIRING: u8 = b'E';
 const EXPIRING_PADDED: u8 = b'e';
 const IN_PARTS: u8 = b'L';
+const IN_PIECES: u8 = b'P';
 
 /// A stored value, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +52,8 @@ pub struct Parts {
     pub key_len: u64,
     /// Bytes of the value.
     pub len: u64,
+    /// Bytes of the value in parts; the others lie in pieces, which it has grown by since.
+    pub base: u64,
     /// The end of its time.
     pub expiry: Option<Millis>,
 }
@@ -83,15 +88,17 @@ pub fn decode(stored: &[u8]) -> Option<Stored<'_>> {
         PLAIN => Some(Stored::Inline { value: rest, expiry: None }),
         EXPIRING => expiring(rest),
         EXPIRING_PADDED => expiring(rest.split_last()?.1),
-        IN_PARTS => {
+        IN_PARTS | IN_PIECES => {
             let (id, rest) = number(rest)?;
             let (key_len, rest) = number(rest)?;
             let (len, rest) = number(rest)?;
+            let (base, rest) = if *mark == IN_PIECES { number(rest)? } else { (len, rest) };
             let expiry = match rest {
                 [] => None,
                 time => Some(u64::from_le_bytes(time.try_into().ok()?)),
             };
-            Some(Stored::Parts(Parts { id, key_len, len, expiry }))
+            let parts = Parts { id, key_len, len, base, expiry };
+            (base <= len).then_some(Stored::Parts(parts))
         }
         _ => None,
     }
@@ -157,10 +164,18 @@ pub fn encode(value: &[u8], expiry: Option<Millis>, out: &mut Vec<u8>) {
     debug_assert_eq!(out.len() - begin, len);
 }
 
+/// The offset of a value that lies in its stored form.
+pub fn value_begin(stored: &[u8]) -> usize {
+    usize::from(!stored.len().is_multiple_of(8))
+}
+
 /// Appends the stored form of the head of a value in parts.
 pub fn encode_parts(parts: &Parts, out: &mut Vec<u8>) {
-    out.push(IN_PARTS);
-    for number in [Some(parts.id), Some(parts.key_len), Some(parts.len), parts.expiry] {
+    let &Parts { id, key_len, len, base, expiry } = parts;
+    debug_assert!(base <= len, "what lies in parts is of the value");
+    let has_pieces = base < len;
+    out.push(if has_pieces { IN_PIECES } else { IN_PARTS });
+    for number in [Some(id), Some(key_len), Some(len), has_pieces.then_some(base), expiry] {
         out.extend(number.into_iter().flat_map(u64::to_le_bytes));
     }
 }
@@ -190,8 +205,9 @@ mod tests {
         }
 
         #[test]
-        fn heads_are_decoded(id: u64, key_len: u64, len: u64, expiry: Option<u64>) {
-            let parts = Parts { id, key_len, len, expiry };
+        fn heads_are_decoded(id: u64, key_len: u64, base: u64, more: u8, expiry: Option<u64>) {
+            let len = base.saturating_add(more.into());
+            let parts = Parts { id, key_len, len, base, expiry };
             let mut stored = Vec::new();
             encode_parts(&parts, &mut stored);
             prop_assert_eq!(decode(&stored), Some(Stored::Parts(parts)));

@@ -8,11 +8,11 @@
 //! | a thread | does, in this order |
 //! |---|---|
 //! | puts a head | the put; [`Heads::add`]; a fence; a look at the key |
-//! | puts a short value | the put; a fence; a look at [`Heads::may_have`] |
+//! | puts a short value | the put; a fence; a look at [`Heads::suspects`] |
 //!
-//! Of two such threads one sees what the other did. If the fence of the one that puts the head comes
+//! One of two such threads sees what the other did. If the fence of the one that puts the head comes
 //! first, the other finds the head listed; else the look at the key finds the short value. Either
-//! takes the head out, under one lock, so that its parts are freed once.
+//! takes the head out, under the lock of the key, so that its parts are freed once.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
@@ -27,21 +27,33 @@ use crate::store::format::Parts;
 /// keys one in 16 shares a slot when there are a thousand heads, which are half a GiB of values.
 const SLOTS: usize = 1 << 14;
 
+/// Locks of keys, by their hash: values that have grown may be many, and shorter than half a MiB.
+const SHARDS: usize = 64;
+
+type ByKey = HashMap<Box<[u8]>, Vec<Parts>, FixedState>;
+
 /// Heads that are listed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Heads {
-    by_key: Mutex<HashMap<Box<[u8]>, Vec<Parts>, FixedState>>,
-    /// The number of them. Written under the lock.
+    by_key: [Mutex<ByKey>; SHARDS],
+    /// The number of them. Written under the lock of a key.
     count: AtomicUsize,
-    /// The number of them in each slot. Written under the lock.
+    /// The number of them in each slot. Written under the lock of a key.
     slots: OnceLock<Box<[AtomicU32]>>,
+}
+
+impl Default for Heads {
+    fn default() -> Heads {
+        let by_key = std::array::from_fn(|_| Mutex::default());
+        Heads { by_key, count: AtomicUsize::new(0), slots: OnceLock::new() }
+    }
 }
 
 impl Heads {
     /// Lists the head that was put under a key. The caller looks at the key then, and
     /// [takes](Self::take_stale) out what it has not.
     pub(crate) fn add(&self, key: &[u8], head: Parts) {
-        let mut by_key = self.lock();
+        let mut by_key = self.lock(key);
         match by_key.get_mut(key) {
             Some(heads) => heads.push(head),
             None => drop(by_key.insert(key.into(), vec![head])),
@@ -72,20 +84,20 @@ impl Heads {
     /// Takes a head out that the caller has removed from its key or replaced; false if it is not
     /// listed. Then the thread that put it is about to list it, and finds it gone.
     pub(crate) fn take(&self, key: &[u8], id: u64) -> bool {
-        !self.take_out(key, &mut self.lock(), |head| head.id == id).is_empty()
+        !self.take_out(key, &mut self.lock(key), |head| head.id == id).is_empty()
     }
 
-    /// Takes the heads of a key out that are not `current`, which is the number of the one that the
-    /// key has now, or `None` if it has none.
+    /// Takes the heads of a key out but the one whose number is `current`: the one that the key has
+    /// now, or `None` if it has none.
     ///
     /// # Errors
-    /// Those of `current`; nothing was taken out.
+    /// The error of `current`; nothing was taken out.
     pub(crate) fn take_stale<E>(
         &self,
         key: &[u8],
         current: impl FnOnce() -> Result<Option<u64>, E>,
     ) -> Result<Vec<Parts>, E> {
-        let mut by_key = self.lock();
+        let mut by_key = self.lock(key);
         if !by_key.contains_key(key) {
             return Ok(Vec::new());
         }
@@ -97,7 +109,7 @@ impl Heads {
     fn take_out(
         &self,
         key: &[u8],
-        by_key: &mut HashMap<Box<[u8]>, Vec<Parts>, FixedState>,
+        by_key: &mut ByKey,
         mut is_meant: impl FnMut(&Parts) -> bool,
     ) -> Vec<Parts> {
         let Some(heads) = by_key.get_mut(key) else { return Vec::new() };
@@ -116,8 +128,8 @@ impl Heads {
         taken
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Box<[u8]>, Vec<Parts>, FixedState>> {
-        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self, key: &[u8]) -> MutexGuard<'_, ByKey> {
+        self.by_key[slot(key) % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -130,7 +142,7 @@ mod tests {
     use super::*;
 
     fn head(id: u64) -> Parts {
-        Parts { id, key_len: 0, len: 1 << 20, expiry: None }
+        Parts { id, key_len: 0, len: 1 << 20, base: 1 << 20, expiry: None }
     }
 
     fn suspects<'k>(heads: &Heads, keys: &[&'k [u8]]) -> Vec<&'k [u8]> {

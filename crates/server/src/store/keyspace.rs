@@ -1,10 +1,12 @@
 //! A database of Redis: keys with strings, and the ends of their times.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
-use std::ops::ControlFlow;
+use std::collections::HashMap;
+use std::hash::BuildHasher as _;
+use std::ops::{ControlFlow, Range};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use foldhash::fast::FixedState;
 use sapwood::{Compute, Computed, Db, HashTable, HashTableOptions, OrderedTableOptions};
 use sha2::{Digest, Sha256};
 
@@ -12,7 +14,7 @@ use crate::store::expiries::Expiries;
 use crate::store::format::{self, Millis, Parts, Stored};
 use crate::store::heads::Heads;
 use crate::store::memory::Memory;
-use crate::store::parts::{PART_BYTES, PartsTable, id_of};
+use crate::store::parts::{PART_BYTES, PIECE_BYTES, PartsTable, id_of, pieces};
 
 /// Bytes of the longest key that is stored as it is.
 pub const KEY_BYTES_MAX: usize = 8 << 10;
@@ -20,6 +22,10 @@ pub const KEY_BYTES_MAX: usize = 8 << 10;
 pub const INLINE_BYTES_MAX: usize = PART_BYTES;
 /// Bytes of the longest value.
 pub const VALUE_BYTES_MAX: usize = 512 << 20;
+/// Bytes of the longest value that is written anew when it grows; longer ones grow in pieces.
+const REWRITTEN_BYTES_MAX: usize = PIECE_BYTES;
+/// Locks of keys whose values are written to in parts.
+const WRITING_STRIPES: usize = 64;
 /// What a stored key begins with that stands for a key which is empty, too long, or begins so
 /// itself. The key's SHA-256 follows, and the key lies in parts with its value.
 const HASHED: &[u8; 8] = b"\0sw:key\0";
@@ -27,6 +33,10 @@ const HASHED: &[u8; 8] = b"\0sw:key\0";
 /// Why a change was not made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    /// Bytes of a long value are to be overwritten while other threads may read it: the caller takes
+    /// the keyspace for itself and tries again. Nothing was changed.
+    #[error("bytes of a long value are overwritten in the keyspace of one caller alone")]
+    NeedsExclusive,
     /// A table refused.
     #[error(transparent)]
     Table(#[from] sapwood::Error),
@@ -64,6 +74,15 @@ pub enum Change<'v> {
     Put(Cow<'v, [u8]>, Option<Millis>),
 }
 
+/// The fate of bytes that were written into a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// They are there, and the value has so many bytes.
+    Len(usize),
+    /// Nothing: the value would have more than [`VALUE_BYTES_MAX`].
+    TooLong,
+}
+
 /// Figures about a key that do not need its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
@@ -84,6 +103,8 @@ pub struct Keyspace {
     parts: OnceLock<PartsTable>,
     /// Heads of plain keys, which a put may overwrite without a look.
     heads: Heads,
+    /// Held, by the key's hash, while a value grows in place: two threads would write to the same room.
+    writing: [Mutex<()>; WRITING_STRIPES],
     expiries: Expiries,
     unsettled: Mutex<Unsettled>,
 }
@@ -107,6 +128,8 @@ pub struct Keys<'k> {
     pub space: &'k Keyspace,
     /// The moment: what has ended by then is not there.
     pub now: Millis,
+    /// Whether the caller has the keyspace for itself.
+    pub is_exclusive: bool,
 }
 
 impl Keyspace {
@@ -127,6 +150,7 @@ impl Keyspace {
             table,
             parts: OnceLock::new(),
             heads: Heads::default(),
+            writing: std::array::from_fn(|_| Mutex::default()),
             expiries: Expiries::new(expiries),
             unsettled: Mutex::default(),
         };
@@ -187,10 +211,10 @@ impl Keyspace {
         let has_table = self.db.table_names().contains(&format!("{}.parts", self.name));
         if has_table || !heads.is_empty() {
             let parts = self.parts()?;
-            let mut known = HashSet::new();
+            let mut known = HashMap::new();
             for (key, head) in heads {
                 if parts.is_whole(&head)? {
-                    known.insert(head.id);
+                    known.insert(head.id, pieces(&head));
                     if is_plain(&key) {
                         self.heads.add(&key, head);
                     }
@@ -198,7 +222,7 @@ impl Keyspace {
                     self.table.remove(&key)?;
                 }
             }
-            parts.retain(|id| known.contains(&id))?;
+            parts.retain(|id| known.get(&id).copied())?;
         }
         Ok(())
     }
@@ -388,6 +412,43 @@ impl<'k> Keys<'k> {
         }
     }
 
+    /// Shows the bytes of a value that `range` chooses by its length, which is 0 for a key that is not
+    /// there. Other parts of it are not read.
+    ///
+    /// # Errors
+    /// The same as of [`get_with`](Self::get_with).
+    pub fn get_range<R>(
+        &self,
+        key: &[u8],
+        range: impl Fn(usize) -> Range<usize>,
+        mut read: impl FnMut(&[u8]) -> R,
+    ) -> Result<R> {
+        let stored_key = stored_key(key);
+        let mut missed = None;
+        loop {
+            let seen = self.space.table.get_with(&stored_key, |stored| {
+                match format::decode(stored).ok_or(Error::Form)? {
+                    stored if stored.has_expired(self.now) => Ok::<_, Error>(Ok(read(&[]))),
+                    Stored::Inline { value, .. } => Ok(Ok(read(&value[range(value.len())]))),
+                    Stored::Parts(head) => Ok(Err(head)),
+                }
+            })?;
+            let head = match seen.transpose()? {
+                None => return Ok(read(&[])),
+                Some(Ok(answer)) => return Ok(answer),
+                Some(Err(head)) => head,
+            };
+            let Range { start, end } = range(head.len as usize);
+            let (from, to) = (head.key_len + start as u64, head.key_len + end as u64);
+            if let Some(bytes) = self.space.parts()?.read(&head, from, to)? {
+                return Ok(read(&bytes));
+            }
+            if missed.replace(head.id) == Some(head.id) {
+                return Err(Error::NoParts);
+            }
+        }
+    }
+
     /// Copies a value out.
     ///
     /// # Errors
@@ -479,7 +540,7 @@ impl<'k> Keys<'k> {
             [(key, stored)] => self.space.table.put(key, stored),
             entries => self.space.table.put_many(entries),
         };
-        // Behind an error, too: some may have been put.
+        // An error may come behind some that were put.
         let keys = entries.iter().map(|(key, _)| *key);
         self.space.heads.suspects(keys).for_each(|key| self.space.settle_heads(key));
         Ok(put?)
@@ -608,7 +669,7 @@ impl<'k> Keys<'k> {
                 let before: &[u8] = if is_hashed { key } else { &[] };
                 let parts = self.space.parts()?;
                 let (key_len, len) = (before.len() as u64, value.len() as u64);
-                let head = Parts { id: parts.new_id(), key_len, len, expiry };
+                let head = Parts { id: parts.new_id(), key_len, len, base: len, expiry };
                 if let Err(error) = parts.put(head.id, &[before, &value]) {
                     // The value is refused as a whole.
                     self.space.free_parts(&head);
@@ -656,6 +717,194 @@ impl<'k> Keys<'k> {
             self.space.release(stored_key, &head);
         }
         Ok(true)
+    }
+
+    /// Writes bytes into a value at the offset that `offset` chooses by its length, which is 0 for a key
+    /// that is not there; zeros fill a gap. The cost is that of the bytes, not of the value, where the
+    /// value is long.
+    ///
+    /// # Errors
+    /// The errors of the tables; [`Error::NeedsExclusive`] where bytes of a value in parts are
+    /// overwritten. Nothing was changed, but by an error of a table some of the bytes that were.
+    pub fn write(
+        &self,
+        key: &[u8],
+        bytes: &[u8],
+        offset: impl Fn(usize) -> usize,
+    ) -> Result<Written> {
+        let stored_key = stored_key(key);
+        let hash = FixedState::default().hash_one(&*stored_key);
+        let stripe = &self.space.writing[hash as usize % WRITING_STRIPES];
+        let _writing = stripe.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missed = None;
+        loop {
+            let seen = self.space.table.get_with(&stored_key, |stored| {
+                let decoded = format::decode(stored).ok_or(Error::Form)?;
+                Ok::<_, Error>(match decoded {
+                    stored if stored.has_expired(self.now) => None,
+                    Stored::Inline { value, .. } => Some(Err(value.len())),
+                    Stored::Parts(head) => Some(Ok(head)),
+                })
+            })?;
+            let seen = seen.transpose()?.flatten();
+            let len = match seen {
+                None => 0,
+                Some(Err(len)) => len,
+                Some(Ok(head)) => head.len as usize,
+            };
+            let at = offset(len);
+            let end = at.saturating_add(bytes.len());
+            if end > VALUE_BYTES_MAX {
+                return Ok(Written::TooLong);
+            }
+            let done = match seen {
+                Some(Err(_)) if end <= len && len > REWRITTEN_BYTES_MAX => {
+                    self.overwrite_inline(&stored_key, len, at, bytes)?
+                }
+                Some(Err(_)) if len > REWRITTEN_BYTES_MAX => {
+                    self.grow_inline(&stored_key, len, at, bytes)?
+                }
+                None | Some(Err(_)) => return self.rewrite(key, bytes, offset),
+                Some(Ok(head)) => {
+                    let outcome = self.write_parts(&stored_key, &head, at, bytes)?;
+                    // A value that is gone was replaced meanwhile, or the head would have gone.
+                    if outcome == Outcome::Gone && missed.replace(head.id) == Some(head.id) {
+                        return Err(Error::NoParts);
+                    }
+                    outcome == Outcome::Done
+                }
+            };
+            if done {
+                return Ok(Written::Len(end.max(len)));
+            }
+        }
+    }
+
+    /// The same as [`write`](Self::write), by a new value.
+    fn rewrite(
+        &self,
+        key: &[u8],
+        bytes: &[u8],
+        offset: impl Fn(usize) -> usize,
+    ) -> Result<Written> {
+        let mut written = Written::TooLong;
+        self.modify(key, |current| {
+            let (old, expiry) = current.map_or((&[][..], None), |old| (old.value, old.expiry));
+            let at = offset(old.len());
+            let end = at.saturating_add(bytes.len());
+            if end > VALUE_BYTES_MAX {
+                written = Written::TooLong;
+                return Change::Keep;
+            }
+            let mut value = Vec::with_capacity(end.max(old.len()));
+            value.extend_from_slice(old);
+            value.resize(end.max(old.len()), 0);
+            value[at..end].copy_from_slice(bytes);
+            written = Written::Len(value.len());
+            Change::Put(Cow::Owned(value), expiry)
+        })?;
+        Ok(written)
+    }
+
+    /// Overwrites bytes of a value of a length that is stored in one piece; false if it is no more.
+    fn overwrite_inline(
+        &self,
+        stored_key: &[u8],
+        len: usize,
+        at: usize,
+        bytes: &[u8],
+    ) -> Result<bool> {
+        let written = self.space.table.update(stored_key, |stored| {
+            let is_same = match format::decode(stored) {
+                Some(found @ Stored::Inline { value, .. }) => {
+                    value.len() == len && !found.has_expired(self.now)
+                }
+                _ => false,
+            };
+            if is_same {
+                let begin = format::value_begin(stored) + at;
+                stored[begin..][..bytes.len()].copy_from_slice(bytes);
+            }
+            is_same
+        })?;
+        Ok(written.unwrap_or(false))
+    }
+
+    /// Moves a value of a length that is stored in one piece to a part, and writes bytes behind it or
+    /// over its end; false if it has changed meanwhile.
+    fn grow_inline(&self, stored_key: &[u8], base: usize, at: usize, bytes: &[u8]) -> Result<bool> {
+        let Some(seen) = self.space.table.get_with(stored_key, <[u8]>::to_vec)? else {
+            return Ok(false);
+        };
+        let decoded = format::decode(&seen).filter(|found| !found.has_expired(self.now));
+        let (value, expiry) = match decoded {
+            Some(Stored::Inline { value, expiry }) if value.len() == base => (value, expiry),
+            _ => return Ok(false),
+        };
+        let (inside, behind) = split_at_end(base, at, bytes);
+        let mut value = value.to_vec();
+        value[at.min(base)..][..inside.len()].copy_from_slice(inside);
+        let parts = self.space.parts()?;
+        let head =
+            Parts { id: parts.new_id(), key_len: 0, len: base as u64, base: base as u64, expiry };
+        let grown = Parts { len: (base + behind.len()) as u64, ..head };
+        let put = parts.put(head.id, &[&value]).and_then(|()| parts.extend(&head, &behind));
+        let is_made =
+            put.map_err(Error::from).and_then(|_| self.exchange(stored_key, &seen, &grown));
+        if !matches!(is_made, Ok(true)) {
+            self.space.free_parts(&head);
+        } else {
+            self.space.list(stored_key, grown);
+        }
+        is_made
+    }
+
+    /// Writes bytes behind or over those of a value in parts.
+    fn write_parts(
+        &self,
+        stored_key: &[u8],
+        head: &Parts,
+        at: usize,
+        bytes: &[u8],
+    ) -> Result<Outcome> {
+        let len = head.len as usize;
+        let (inside, behind) = split_at_end(len, at, bytes);
+        if !inside.is_empty() && !self.is_exclusive {
+            return Err(Error::NeedsExclusive);
+        }
+        let parts = self.space.parts()?;
+        if !parts.overwrite(head, at.min(len) as u64, inside)? || !parts.extend(head, &behind)? {
+            return Ok(Outcome::Gone);
+        }
+        if behind.is_empty() {
+            return Ok(Outcome::Done);
+        }
+        let mut seen = Vec::new();
+        format::encode_parts(head, &mut seen);
+        let grown = Parts { len: (len + behind.len()) as u64, ..*head };
+        if self.exchange(stored_key, &seen, &grown)? {
+            return Ok(Outcome::Done);
+        }
+        let id = |stored: &[u8]| match format::decode(stored) {
+            Some(Stored::Parts(head)) => Some(head.id),
+            _ => None,
+        };
+        if self.space.table.get_with(stored_key, id)?.flatten() != Some(head.id) {
+            // Its parts were freed, some of them perhaps before these pieces were put.
+            parts.remove_behind(head)?;
+        }
+        Ok(Outcome::Changed)
+    }
+
+    /// Puts a head in the place of the stored form that was seen; false if that has changed.
+    fn exchange(&self, stored_key: &[u8], seen: &[u8], head: &Parts) -> Result<bool> {
+        let mut stored = Vec::new();
+        format::encode_parts(head, &mut stored);
+        let outcome = self.space.table.compute(stored_key, |now| match now == Some(seen) {
+            true => Compute::Replace(stored.clone()),
+            false => Compute::Keep,
+        })?;
+        Ok(outcome == Computed::Replaced)
     }
 
     /// Sets the end of a key's time by `decide`, which sees the one before and answers the new one,
@@ -837,6 +1086,33 @@ impl<'k> Keys<'k> {
                 Some(newer) if newer != stored => stored = newer,
                 _ => return Ok(None),
             }
+        }
+    }
+}
+
+/// The fate of bytes that were written into a value in parts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Done,
+    /// Another thread has changed the head.
+    Changed,
+    /// Parts are not there.
+    Gone,
+}
+
+/// The bytes among those written at an offset that lie within a value of a length, and those behind its
+/// end, with zeros for a gap before them.
+fn split_at_end(len: usize, at: usize, bytes: &[u8]) -> (&[u8], Cow<'_, [u8]>) {
+    match at.checked_sub(len) {
+        None => {
+            let (inside, behind) = bytes.split_at(bytes.len().min(len - at));
+            (inside, Cow::Borrowed(behind))
+        }
+        Some(0) => (&[], Cow::Borrowed(bytes)),
+        Some(gap) => {
+            let mut behind = vec![0; gap];
+            behind.extend_from_slice(bytes);
+            (&[], Cow::Owned(behind))
         }
     }
 }

@@ -140,7 +140,7 @@ fn a_flush_that_fails_is_made_good() {
 
 /// Keys of a keyspace at a moment, for one caller.
 fn keys(space: &Keyspace, now: u64) -> Keys<'_> {
-    Keys { space, now }
+    Keys { space, now, is_exclusive: true }
 }
 
 fn put<'v>(value: &'v [u8], end: Option<u64>) -> Change<'v> {
