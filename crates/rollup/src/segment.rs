@@ -27,7 +27,7 @@ use crate::schema::{Dimension, DimensionKind, Schema, TIME_COLUMN};
 use crate::time::interval::Interval;
 use block::{read_doubles, read_longs, read_strings};
 use bytes::Reader;
-use format::{Footer, FooterDimension, Header, SectionAt};
+use format::{Footer, FooterDimension, Header, SectionAt, header};
 use pack::unpack;
 use table::TableValues;
 
@@ -121,6 +121,12 @@ impl Segment {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.file.bytes().len() as u64
+    }
+
+    /// A checksum that no other file of a segment has but by chance: of the header, which has that of the footer, which
+    /// has those of all columns. The header's own is left out: with it, all headers would have one and the same.
+    pub(crate) fn check_of_file(&self) -> u32 {
+        checksum(&self.file.bytes()[..header::BYTES - 4])
     }
 
     pub(crate) fn interval(&self) -> Interval {

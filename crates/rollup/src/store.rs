@@ -23,7 +23,9 @@ use crate::segment::Segment;
 const MANIFEST: &str = "manifest";
 const MANIFEST_NEW: &str = "manifest.new";
 const MANIFEST_COPY: &str = "manifest.copy";
-const TITLE: &str = "sapwood rollup manifest 1";
+const TITLE: &str = "sapwood rollup manifest 2";
+/// Without the checks of segments. Still read.
+const TITLE_1: &str = "sapwood rollup manifest 1";
 const SEGMENT: &str = "segment-";
 
 /// Segments, and what they have of the batches. One thread at a time changes it.
@@ -71,6 +73,9 @@ pub(crate) struct KnownSegment {
     pub(crate) file: String,
     pub(crate) rows: u64,
     bytes: u64,
+    /// The [check](Segment::check_of_file) of its file. None of a manifest of the first version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    check: Option<u32>,
 }
 
 impl KnownSegment {
@@ -84,6 +89,10 @@ impl KnownSegment {
         let segment = Segment::open(self.file.as_str(), view, layout)?;
         if (segment.rows() as u64, segment.bytes()) != (self.rows, self.bytes) {
             let what = format!("{} rows in {} bytes are expected", self.rows, self.bytes);
+            return Err(Error::corrupt(0, what).in_file(&self.file));
+        }
+        if self.check.is_some_and(|check| check != segment.check_of_file()) {
+            let what = "it is another segment, under the name of this one";
             return Err(Error::corrupt(0, what).in_file(&self.file));
         }
         Ok(segment)
@@ -108,6 +117,7 @@ impl Manifest {
             file: known.name().to_owned(),
             rows: known.rows() as u64,
             bytes: known.bytes(),
+            check: Some(known.check_of_file()),
         };
         Manifest {
             batches: order.number,
@@ -172,7 +182,8 @@ impl Manifest {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Manifest> {
         let corrupt = |offset: usize, what: &str| Error::corrupt(offset as u64, what);
         let text = std::str::from_utf8(bytes).map_err(|_| corrupt(0, "text is expected"))?;
-        let Some(rest) = text.strip_prefix(TITLE).and_then(|rest| rest.strip_prefix('\n')) else {
+        let titled = [TITLE, TITLE_1].iter().find_map(|title| text.strip_prefix(title));
+        let Some(rest) = titled.and_then(|rest| rest.strip_prefix('\n')) else {
             return Err(corrupt(0, &format!("`{TITLE}` is expected")));
         };
         let at = TITLE.len() + 1;
@@ -208,8 +219,11 @@ impl Store {
             false => Manifest::default(),
         };
         let mut segments = Vec::with_capacity(manifest.segments.len());
-        for known in &manifest.segments {
-            segments.push(Arc::new(known.open(&*disk, layout)?));
+        let mut manifest = manifest;
+        for known in &mut manifest.segments {
+            let segment = known.open(&*disk, layout)?;
+            known.check = Some(segment.check_of_file());
+            segments.push(Arc::new(segment));
         }
         let numbers = list.iter().filter_map(|name| number_of(name));
         let next = numbers.max().unwrap_or(0) + 1;
@@ -344,9 +358,12 @@ mod tests {
                 file: "segment-00000001".to_owned(),
                 rows: 3,
                 bytes: 99,
+                check: Some(7),
             }],
         };
         let bytes = manifest.encode();
+        let first = String::from_utf8(bytes.clone()).expect("text").replace(TITLE, TITLE_1);
+        assert_eq!(Manifest::decode(first.as_bytes()), Ok(manifest.clone()));
         assert_eq!(Manifest::decode(&bytes), Ok(manifest));
         for at in 0..bytes.len() {
             assert!(Manifest::decode(&bytes[..at]).is_err());

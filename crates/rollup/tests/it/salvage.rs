@@ -88,6 +88,63 @@ fn a_damaged_byte_costs_its_segment_or_nothing_and_names_the_column() {
     assert!(remade > 0, "bitmaps and the times of blocks are made again");
 }
 
+/// The files are as long as each other, and both are of this table.
+#[test]
+fn a_segment_under_the_name_of_another_is_not_believed() {
+    let schema = || Schema::new("time").metric(Metric::long_sum("added", "added"));
+    let disk = Arc::new(SimDisk::new());
+    let rollup = Arc::new(Rollup::on_disk(schema(), disk.clone()).expect("segments"));
+    for day in 0..2 {
+        let batch = RowBatch::new(1)
+            .column("time", Column::longs([day * 86_400_000]))
+            .and_then(|batch| batch.column("added", Column::longs([5 + day])))
+            .expect("columns of one length");
+        Writer::new(&rollup).ingest(&batch).expect("room");
+        rollup.seal().expect("sealed");
+    }
+    drop(rollup);
+    let names = ["segment-00000001", "segment-00000002"];
+    let bytes = names.map(|name| disk.contents(name).expect("it is there"));
+    assert_eq!(bytes[0].len(), bytes[1].len(), "the length does not tell");
+    let plant = |which: [usize; 2]| {
+        for (name, at) in names.iter().zip(which) {
+            disk.remove(name).expect("it is there");
+            disk.plant(name, &bytes[at]).expect("a name");
+        }
+    };
+    for which in [[1, 1], [1, 0], [0, 0]] {
+        plant(which);
+        let refused = Rollup::on_disk(schema(), disk.clone()).expect_err("it is another's");
+        let is_named = |file: &String| names.contains(&file.as_str());
+        assert!(matches!(&refused, Error::Corrupt { file, .. } if is_named(file)), "{refused}");
+        assert!(refused.to_string().contains("another segment"), "{refused}");
+    }
+    plant([0, 1]);
+    Rollup::on_disk(schema(), disk.clone()).expect("as it was");
+}
+
+/// A manifest of a version that had no checks of segments.
+#[test]
+fn a_manifest_of_the_first_version_is_read_and_written_anew() {
+    let disk = folder();
+    let text = |disk: &SimDisk| {
+        String::from_utf8(disk.contents("manifest").expect("it is there")).expect("text")
+    };
+    let now = text(&disk);
+    let json = now.lines().nth(2).expect("three lines");
+    let mut first: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    for segment in first["segments"].as_array_mut().expect("a list") {
+        segment.as_object_mut().expect("an object").remove("check").expect("it has one");
+    }
+    let json = first.to_string();
+    let sum = sapwood_disk::checksum(json.as_bytes());
+    let manifest = format!("sapwood rollup manifest 1\n{sum:08x}\n{json}\n");
+    disk.plant("manifest", manifest.as_bytes()).expect("a name");
+    let rollup = Rollup::on_disk(schema(), disk.clone()).expect("it is read");
+    assert_eq!(ids(&rollup), (0..ROWS * 2).collect());
+    assert_eq!(text(&disk), now);
+}
+
 /// Each byte of the manifest: its copy counts, which is as new.
 #[test]
 fn a_damaged_manifest_costs_nothing() {
