@@ -36,7 +36,7 @@ fn a_crash_leaves_all_rows_or_no_table() {
         let db = Db::open_simulated(&disk, options()).expect("new");
         prepare(&db);
         db.sync().expect("synced");
-        disk.take_images(seed << 32, 11);
+        disk.take_images(seed << 32, 19);
         db.sql(&statement(engine)).expect("made");
         let images = disk.taken();
         let mut found = [0; 2];
