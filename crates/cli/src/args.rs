@@ -306,7 +306,7 @@ behind them. The damaged directory is not written. The exit code is 1 if somethi
     #[command(after_help = "\
 Examples:
   sapwood export flights rows --to flights.parquet
-  sapwood export flights rows --to flights.csv.zst
+  sapwood export flights rows --to rows.csv.zst
   sapwood export flights rows --format jsonl | head
   sapwood export flights rows --raw --to flights.arrow --json
   sapwood export events flights --to facts
@@ -325,7 +325,8 @@ Every entry is looked at first: where one would not come back to the byte (a key
 all numbered, a record that a program wrote otherwise), all are written as bytes, and a notice says
 why.
 
-A file is whole or not there: it is called FILE.part until it is done. The command that reads it back is
+A file is whole or not there: it is called FILE.part until it is done. One that is there stays, unless
+--overwrite is given. The command that reads it back is
 printed: `sapwood load` for typed columns, else `sapwood import`. The directory is not changed.
 
 Of a roll-up, --to names a folder, in which there is a Parquet file for each interval of the segment

@@ -19,7 +19,7 @@ const HOUSES: &[House] = &[
     House {
         name: "mem",
         storeys: &[
-            &["flush", "reentry", "ring", "slice", "sync", "view"],
+            &["flush", "reentry", "ring", "slice", "sync", "vector", "view"],
             &["region"],
             &["buddy", "epoch", "reserve", "shared"],
             &["model", "stripe", "words"],

@@ -40,6 +40,10 @@ pub(crate) struct Export {
     /// Write keys and values as bytes, whatever columns the table has
     #[arg(long)]
     pub(crate) raw: bool,
+
+    /// Replace a file that is there
+    #[arg(long)]
+    pub(crate) overwrite: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -31,6 +31,10 @@ pub(crate) struct Sql {
     #[command(flatten)]
     pub(crate) text: TextColumns,
 
+    /// Let `copy ... to` replace a file that is there
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+
     /// Leave out records of files that cannot be read, and count them; else they are an error
     #[arg(long)]
     pub(crate) skip_malformed: bool,

@@ -18,7 +18,7 @@ use crate::rows::columns::Columns;
 use crate::rows::exchange::file_format::{self, Packing};
 use crate::rows::exchange::form::Form;
 use crate::rows::exchange::origin::Origin;
-use crate::rows::exchange::sink::Sink;
+use crate::rows::exchange::sink::{Existing, Sink};
 use crate::rows::exchange::survey::survey;
 use crate::rows::exchange::writer::RowWriter;
 use crate::rows::kept::{self, Description, Reading};
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Export, ui: &Ui) -> Outcome {
             args.table
         ));
     }
-    let sink = sink(to, packing)?;
+    let sink = sink(args, to, packing)?;
     let origin = Origin::new(table.engine(), &survey.form, &description, table.fields());
     let mut writer = RowWriter::new(format, &survey.form, &origin, sink)?;
     let columns = survey.form.columns().len();
@@ -100,9 +100,10 @@ fn target(args: &Export) -> Outcome<(Option<&Path>, FileFormat, Packing)> {
     }
 }
 
-fn sink(to: Option<&Path>, packing: Packing) -> Outcome<Sink> {
+fn sink(args: &Export, to: Option<&Path>, packing: Packing) -> Outcome<Sink> {
+    let existing = if args.overwrite { Existing::Replace } else { Existing::Keep };
     match to {
-        Some(path) => Sink::file(path, packing),
+        Some(path) => Sink::file(path, packing, existing),
         None => Ok(Sink::stdout()),
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Sql, ui: &Ui) -> Outcome {
         ..FrameOptions::default()
     };
     let home = args.dir.clone().map_or(Home::None, Home::Directory);
-    let named = Named::new(home, access, files, ui);
+    let named = Named::new(home, access, files, ui).overwriting(args.overwrite);
     let promise = (access == Access::Change).then(|| ui.interrupt.promise());
     let mode = match (args.mode, ui.answers) {
         (Some(mode), _) => mode,

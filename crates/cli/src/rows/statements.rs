@@ -26,6 +26,7 @@ use sapwood::sql::{
 };
 use sapwood::{Db, DbOptions};
 
+use crate::rows::exchange::sink::Existing;
 use crate::rows::frames::{FileSource, FrameOptions};
 use crate::rows::kept::{self, Description};
 use crate::terminal::exit::{COLUMNS_TABLE, Failure, Outcome};
@@ -61,7 +62,14 @@ pub(crate) struct Named<'a> {
     /// Files all of whose values have been looked at.
     settled: Mutex<HashSet<PathBuf>>,
     directories: Mutex<HashMap<PathBuf, Db>>,
+    /// Whether `copy ... to` replaces files that are there.
+    overwrite: bool,
+    written: Written,
 }
+
+/// Files that statements wrote, which later ones may replace.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Written(Arc<Mutex<HashSet<PathBuf>>>);
 
 /// What a name stands for.
 enum Place {
@@ -79,7 +87,21 @@ impl<'a> Named<'a> {
             files: Mutex::default(),
             settled: Mutex::default(),
             directories: Mutex::default(),
+            overwrite: false,
+            written: Written::default(),
         }
+    }
+
+    /// Lets `copy ... to` replace files that are there.
+    pub(crate) fn overwriting(mut self, overwrite: bool) -> Self {
+        self.overwrite = overwrite;
+        self
+    }
+
+    /// Lets `copy ... to` replace what earlier statements wrote.
+    pub(crate) fn behind(mut self, written: &Written) -> Self {
+        self.written = written.clone();
+        self
     }
 
     /// Executes a statement; again, if a file turns out to have wider types than its first rows.
@@ -319,7 +341,14 @@ impl Catalog for Named<'_> {
     }
 
     fn write(&self, answer: &Answer, file: &str) -> SourceResult<u64> {
-        writing::write(answer, Path::new(file)).map_err(said)?;
+        let path = Path::new(file);
+        let is_ours = locked(&self.written.0).contains(path);
+        let existing = match self.overwrite || is_ours {
+            true => Existing::Replace,
+            false => Existing::Keep,
+        };
+        writing::write(answer, path, existing).map_err(said)?;
+        locked(&self.written.0).insert(path.to_owned());
         Ok(answer.len() as u64)
     }
 }

@@ -90,7 +90,7 @@ fn contents(directory: &str, table: &str) -> (Contents, String) {
 
 /// Exports a table, and answers the notice on standard error.
 fn export(directory: &str, table: &str, file: &str, more: &[&str]) -> String {
-    let mut args = vec!["export", directory, table, "--to", file];
+    let mut args = vec!["export", directory, table, "--to", file, "--overwrite"];
     args.extend(more);
     let output = sapwood(&args).assert().success();
     assert!(!Path::new(&format!("{file}.part")).exists());

@@ -360,7 +360,7 @@ fn rows_that_are_kept_as_text_are_read_and_taken_over() {
         assert!(code != 0 && says.contains("keeps its rows as text"), "{says}");
     }
     // As it was said.
-    files.run(&["export", "old", "rows", "--to", "rows.csv", "-q"]);
+    files.run(&["export", "old", "rows", "--to", "rows.csv", "--overwrite", "-q"]);
     files.run(&["load", "rows.csv", "--key", "k:str", "--dir", "old", "--table", "new", "-q"]);
     assert_eq!(files.run(&["scan", "old", "--table", "new", "-q"]), "k,n\na,1\nb,\n");
     // Rows of typed columns are not for `import`.

@@ -18,7 +18,7 @@ pub(super) fn export(table: &Table, row: &RowFormat, args: &Export, ui: &Ui) -> 
     let _promise = to.map(|_| ui.interrupt.promise());
     let schema = row.schema();
     let columns = schema.columns().iter().map(|column| (&column.name[..], &column.kind));
-    let mut writer = TypedWriter::new(format, columns, sink(to, packing)?)?;
+    let mut writer = TypedWriter::new(format, columns, sink(args, to, packing)?)?;
     let rows = walk(table, table.len_estimate() as u64, to, ui, |key, value| {
         let values = row.decode(key, value).map_err(|error| {
             Failure::Failed(format!(

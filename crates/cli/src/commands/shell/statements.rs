@@ -13,7 +13,7 @@ use crate::args::Form;
 use crate::args::sql::Mode;
 use crate::commands::sql;
 use crate::rows::frames::FrameOptions;
-use crate::rows::statements::{Access, Home, Named};
+use crate::rows::statements::{Access, Home, Named, Written};
 use crate::terminal::exit::{COLUMNS_TABLE, Failure, Outcome};
 use crate::terminal::format::escaped;
 use crate::terminal::stderr;
@@ -35,12 +35,14 @@ pub(crate) struct Statements {
     directory: Option<PathBuf>,
     /// Of files, for completion.
     file_columns: FileColumns,
+    written: Written,
 }
 
 impl Statements {
     /// Over a database, and the directory that it has; or beside a server, over files alone.
     pub(crate) fn over(db: Option<Db>, directory: Option<PathBuf>) -> Statements {
-        Statements { db, directory, file_columns: FileColumns::default() }
+        let (file_columns, written) = (FileColumns::default(), Written::default());
+        Statements { db, directory, file_columns, written }
     }
 
     /// Executes a text of statements, each of which is shown before the next one.
@@ -62,7 +64,7 @@ impl Statements {
         };
         // Anew each time: files change between statements.
         let ui = ui.stopped_by(cancel.clone());
-        let named = Named::new(home, access, FrameOptions::default(), &ui);
+        let named = Named::new(home, access, FrameOptions::default(), &ui).behind(&self.written);
         let is_cancelled = || cancel.is_cancelled();
         let outcome = statements.iter().try_for_each(|statement| {
             let mut options = Options::default();
@@ -238,13 +240,19 @@ impl Shell<'_> {
             true => "SW.SQL",
             false => "SW.SQL_RO",
         };
-        self.call(&[command.into(), text.into()]).map(drop)
+        let before = self.refusals;
+        self.call(&[command.into(), text.into()])?;
+        if self.refusals > before { self.end_of_statements() } else { Ok(()) }
     }
 
-    /// Says what is wrong, if further lines can be read.
+    /// Says what is wrong, if further lines can be read. The rest of a script may rely on the statement, so that it is
+    /// not executed.
     pub(super) fn fail_statement(&mut self, failure: Failure) -> Outcome {
         match failure {
-            Failure::Usage(what) | Failure::Failed(what) => self.refuse(&what),
+            Failure::Usage(what) | Failure::Failed(what) => {
+                self.refuse(&what)?;
+                self.end_of_statements()
+            }
             Failure::Interrupted(what) if self.is_person => {
                 // Where it was stopped says nothing.
                 stderr::line(escaped(what.lines().next().unwrap_or_default()));
@@ -252,6 +260,11 @@ impl Shell<'_> {
             }
             failure => Err(failure),
         }
+    }
+
+    /// Lets a person go on after a statement that failed, and no script.
+    fn end_of_statements(&self) -> Outcome {
+        if self.is_person { Ok(()) } else { Err(Failure::Said) }
     }
 }
 

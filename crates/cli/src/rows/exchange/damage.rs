@@ -12,7 +12,7 @@ use crate::rows::exchange::file_format::Packing;
 use crate::rows::exchange::form::Form;
 use crate::rows::exchange::origin::Origin;
 use crate::rows::exchange::reader::RowFile;
-use crate::rows::exchange::sink::Sink;
+use crate::rows::exchange::sink::{Existing, Sink};
 use crate::rows::exchange::writer::RowWriter;
 use crate::rows::kept::Description;
 use crate::terminal::exit::Outcome;
@@ -51,7 +51,7 @@ impl Files {
     fn write(&self, format: FileFormat) -> (Vec<u8>, Vec<String>) {
         let form = form();
         let path = self.directory.path().join("whole");
-        let sink = Sink::file(&path, Packing::Plain).expect("made");
+        let sink = Sink::file(&path, Packing::Plain, Existing::Replace).expect("made");
         let origin = Origin::new(sapwood::Engine::Hash, &form, &Description::entries(), None);
         let mut writer = RowWriter::new(format, &form, &origin, sink).expect("begun");
         let mut rows = Vec::new();

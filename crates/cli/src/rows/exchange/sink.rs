@@ -16,6 +16,15 @@ use crate::terminal::exit::{Failure, Outcome};
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
+/// The fate of a file that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Existing {
+    /// It stays, and the command is refused.
+    Keep,
+    /// The new one takes its place.
+    Replace,
+}
+
 /// A place for bytes, with their packing.
 pub(crate) struct Sink {
     bytes: Packed,
@@ -56,6 +65,7 @@ impl Trouble {
 struct Part {
     path: PathBuf,
     whole: PathBuf,
+    existing: Existing,
     is_kept: bool,
 }
 
@@ -76,20 +86,31 @@ impl Sink {
         Self { bytes, file: None, trouble }
     }
 
-    /// A file, which takes the place of one that is there when it is whole.
-    pub(crate) fn file(path: &Path, packing: Packing) -> Outcome<Self> {
+    /// A file, which gets its name when it is whole.
+    pub(crate) fn file(path: &Path, packing: Packing, existing: Existing) -> Outcome<Self> {
         if path.is_dir() {
             return Err(Failure::Failed(format!(
                 "{} is a directory: give the name of a file in it",
                 path.display()
             )));
         }
+        expect_absent(path, existing)?;
         let mut name = path.as_os_str().to_owned();
         name.push(".part");
         let part = PathBuf::from(name);
         let failed = |error: io::Error| cannot_write(&part, &error);
-        let file = File::create(&part).map_err(failed)?;
-        let kept = Part { path: part.clone(), whole: path.to_owned(), is_kept: false };
+        let file = match existing {
+            Existing::Keep => File::create_new(&part),
+            Existing::Replace => File::create(&part),
+        };
+        let file = file.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Failure::Failed(format!(
+                "{} is there: another command writes it, or one was killed; remove it then",
+                part.display()
+            )),
+            _ => failed(error),
+        })?;
+        let kept = Part { path: part.clone(), whole: path.to_owned(), existing, is_kept: false };
         let trouble = Trouble::default();
         let target = Target { to: To::File(file), trouble: trouble.clone() };
         let buffered = BufWriter::with_capacity(BUFFER_BYTES, target);
@@ -125,9 +146,25 @@ impl Sink {
         };
         let failed = |error: io::Error| cannot_write(&part.whole, &error);
         written.sync_all().map_err(failed)?;
+        expect_absent(&part.whole, part.existing)?;
         fs::rename(&part.path, &part.whole).map_err(failed)?;
         part.is_kept = true;
         Ok(())
+    }
+}
+
+/// Refuses to write over a file.
+fn expect_absent(path: &Path, existing: Existing) -> Outcome {
+    // A link that leads nowhere is there, too.
+    match (existing, path.symlink_metadata()) {
+        (Existing::Replace, _) => Ok(()),
+        (Existing::Keep, Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        (Existing::Keep, Err(error)) => Err(cannot_write(path, &error)),
+        (Existing::Keep, Ok(_)) => Err(Failure::Failed(format!(
+            "{} is there, and stays as it is: give another name, or remove it (--overwrite of \
+             `sapwood export` and `sapwood sql` does)",
+            path.display()
+        ))),
     }
 }
 

@@ -7,15 +7,15 @@ use sapwood::schema::Value;
 use sapwood::sql::Answer;
 
 use crate::rows::exchange::file_format::of_name;
-use crate::rows::exchange::sink::Sink;
+use crate::rows::exchange::sink::{Existing, Sink};
 use crate::rows::typed_writer::TypedWriter;
 use crate::rows::values::{csv_text, write_json_object};
 use crate::terminal::exit::{Failure, Outcome};
 
 /// Writes an answer to a file, whose name tells the format. The file is there whole or not at all.
-pub(super) fn write(answer: &Answer, path: &Path) -> Outcome {
+pub(super) fn write(answer: &Answer, path: &Path, existing: Existing) -> Outcome {
     let (format, packing) = of_name(path, None)?;
-    let sink = Sink::file(path, packing)?;
+    let sink = Sink::file(path, packing, existing)?;
     let columns = answer.columns().iter().map(|column| (&column.name[..], &column.kind));
     let mut writer = TypedWriter::new(format, columns, sink)?;
     for at in 0..answer.len() {

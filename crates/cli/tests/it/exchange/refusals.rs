@@ -11,6 +11,34 @@ fn two() -> Contents {
 }
 
 #[test]
+fn a_file_that_is_there_stays_unless_it_may_go() {
+    let place = Place::new();
+    let from = place.database("from", "hash", None, &two());
+    for name in ["t.csv", "t.jsonl", "t.csv.gz", "t.csv.zst"] {
+        let file = place.path(name);
+        fs::write(&file, "of somebody").expect("written");
+        refused(&["export", &from, "t", "--to", &file], 1, "is there, and stays as it is");
+        let copy = format!("copy (select 1 as a) to '{file}'");
+        refused(&["sql", &copy], 1, "is there, and stays as it is");
+        assert_eq!(fs::read(&file).expect("read"), b"of somebody", "{name}");
+        assert!(!Path::new(&format!("{file}.part")).exists(), "{name}");
+        stdout_of(&["export", &from, "t", "--to", &file, "--overwrite", "-q"]);
+        assert_ne!(fs::read(&file).expect("read"), b"of somebody", "{name}");
+        stdout_of(&["sql", "--overwrite", &copy]);
+        // A statement may replace what one before it wrote.
+        let fresh = place.path(&format!("fresh.{name}"));
+        let copy = format!("copy (select 1 as a) to '{fresh}'");
+        stdout_of(&["sql", &format!("{copy}; {copy}")]);
+    }
+    let (file, part) = (place.path("u.csv"), place.path("u.csv.part"));
+    fs::write(&part, "of somebody").expect("written");
+    refused(&["export", &from, "t", "--to", &file], 1, "u.csv.part is there");
+    assert_eq!(fs::read(&part).expect("read"), b"of somebody");
+    stdout_of(&["export", &from, "t", "--to", &file, "--overwrite", "-q"]);
+    assert!(!Path::new(&part).exists() && Path::new(&file).exists());
+}
+
+#[test]
 fn what_is_not_there_is_named() {
     let place = Place::new();
     let from = place.database("from", "hash", None, &two());

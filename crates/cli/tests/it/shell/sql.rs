@@ -80,6 +80,24 @@ fn a_database_in_memory_has_tables_and_files() {
 }
 
 #[test]
+fn a_script_ends_with_the_first_statement_that_fails() {
+    for (lines, says) in [
+        ("begin;\ndelete from t;\nrollback;\n", "not supported"),
+        ("insert into t values (7);\ndelete from t;\n", ""),
+        ("select nothing from t;\ndelete from t;\n", "no column"),
+    ] {
+        let folder = folder();
+        let dir = folder.path().join("v").display().to_string();
+        let made = "create table t (a bigint primary key); insert into t values (7)";
+        stdout_of(&["sql", "--dir", &dir, made]);
+        let output = sapwood(&["shell", "--dir", &dir]).write_stdin(lines).assert().failure();
+        let words = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+        assert!(words.contains(says), "{lines}: {words}");
+        assert_eq!(stdout_of(&["sql", "--dir", &dir, "select a from t"]), "a\n7\n", "{lines}");
+    }
+}
+
+#[test]
 fn words_of_both_languages_are_told_apart() {
     let folder = folder();
     let file = folder.path().join("t.csv");
@@ -138,9 +156,9 @@ fn plans_and_times_go_beside_answers() {
 }
 
 #[test]
-fn mistakes_are_shown_and_further_lines_are_read() {
-    let lines = "create table t (carrier text primary key);\nselect carier from t;\nselec 1;\n\
-                 select * form t;\n.tabels\nselect count(*) as n from t;\n";
+fn mistakes_are_shown() {
+    let lines = "create table t (carrier text primary key);\nselec 1;\n.tabels\n\
+                 select count(*) as n from t;\nselect carier from t;\nselect 1;\n";
     let (stdout, stderr, code) = told(&[], lines);
     assert_eq!(code, Some(1));
     assert_eq!(stdout, "table t is made\nn\n0\n");
@@ -148,7 +166,7 @@ fn mistakes_are_shown_and_further_lines_are_read() {
     assert!(stderr.contains("\n  select carier from t;\n         ^^^^^^\n"), "{stderr}");
     assert!(stderr.contains("unknown command 'selec'"), "{stderr}");
     assert!(stderr.contains("no command is called `.tabels`: there are .tables "), "{stderr}");
-    let (stdout, _, code) = told(&["--json"], "select x;\n.mode xml\n");
+    let (stdout, _, code) = told(&["--json"], ".mode xml\nselect x;\nselect 1;\n");
     assert_eq!(code, Some(1));
     assert_eq!(stdout.lines().count(), 2, "{stdout}");
     assert!(stdout.lines().all(|line| line.starts_with("{\"error\":\"")), "{stdout}");
