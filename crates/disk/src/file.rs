@@ -181,7 +181,7 @@ impl FileDisk {
         ring::begin(jobs)
     }
 
-    /// Where it is.
+    /// The folder, with the path that led to it.
     pub(crate) fn at(&self) -> &Arc<Place> {
         &self.folder.place
     }

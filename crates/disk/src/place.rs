@@ -47,7 +47,8 @@ impl Place {
         }
     }
 
-    /// The same for one that uses no path: where the system cannot tell, nothing is known to be lost.
+    /// Refuses a folder that its path is known to have lost, for a caller that uses no path. An error of the system
+    /// proves no loss.
     ///
     /// # Errors
     /// `StaleNetworkFileHandle`.

@@ -504,7 +504,7 @@ impl Db {
                 if let (Place::Logged { id, .. }, Some(directory)) =
                     (&table.kept().place, &self.shared.directory)
                 {
-                    // Where it cannot go now, it goes when the directory is opened: the log does not
+                    // A folder that cannot go now goes when the directory is opened: the log does not
                     // know it any more.
                     let _left = directory.remove_rollup(*id);
                 }

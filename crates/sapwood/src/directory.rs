@@ -300,8 +300,8 @@ impl Directory {
     }
 
     /// The folder of a roll-up table that the log knows, which had so many batches in segments at the last checkpoint.
-    /// Where it had none, the log has all of them: a folder that is missing is made again, or is none of a directory
-    /// that is read. A copy of files alone has no empty folders.
+    /// With none there, the log has all of them: a folder that is missing is made again, or left out of a directory
+    /// that is only read. A copy of files alone has no empty folders.
     #[cfg(feature = "rollup")]
     pub(crate) fn rollup_disk(&self, number: u64, sealed: u64) -> Result<Option<Arc<dyn Disk>>> {
         let path = self.rollup_path(number);
@@ -371,7 +371,7 @@ impl Directory {
         found.map_err(|cause| unseen(&self.path.join(folder), &cause))
     }
 
-    /// The same of a file in a folder.
+    /// True where there is a file in a folder; an error where it cannot be looked at.
     fn has_file(&self, folder: &str, file: &str) -> Result<bool> {
         let found = self.folders.has_file(folder, file);
         found.map_err(|cause| unseen(&self.path.join(folder).join(file), &cause))

@@ -514,7 +514,7 @@ impl HashTable {
     /// memory of removed entries back between other work: with no writes a table keeps it else.
     ///
     /// # Errors
-    /// The same as of [`compact`](Self::compact).
+    /// As [`compact`](Self::compact).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};

@@ -130,7 +130,7 @@ fn spread_of(sum: &Exact, squares: &Exact, count: u64, divisor: u64) -> Result<f
     let exponent = squares_exponent.min(2 * sum_exponent);
     let spread: BigInt = ((squares * count) << (squares_exponent - exponent))
         - ((&sum * &sum) << (2 * sum_exponent - exponent));
-    // Of no numbers are the squares less than that, but a state may have been made up.
+    // Squares of real numbers are never less, but a state may have been made up.
     if spread.sign() == Sign::Minus {
         return Err("less than zero, so the partial state is not of any numbers".to_owned());
     }

@@ -241,7 +241,7 @@ const SHOWN_BYTES: u64 = 64 << 20;
 /// Whether a directory holds a database.
 ///
 /// # Errors
-/// Where the system does not tell.
+/// An error of the system that proves neither.
 pub(crate) fn is_database(directory: &Path) -> Outcome<bool> {
     let look = |name: &str| {
         let path = directory.join(name);

@@ -62,7 +62,7 @@ pub(crate) struct Named<'a> {
     /// Files all of whose values have been looked at.
     settled: Mutex<HashSet<PathBuf>>,
     directories: Mutex<HashMap<PathBuf, Db>>,
-    /// Whether `copy ... to` replaces files that are there.
+    /// Lets `copy ... to` replace files that are there.
     overwrite: bool,
     written: Written,
 }

@@ -92,7 +92,7 @@ impl HashLog {
     /// ```
     ///
     /// # Errors
-    /// The same as of [`HashLog::compact`].
+    /// As [`HashLog::compact`].
     pub fn compact_step(&self) -> Result<Option<Compacted>> {
         by_layout!(self, F => self.store.compact_step::<F>())
     }

@@ -190,25 +190,26 @@ impl Compactor {
     /// Runs a compaction, one at a time. While it does, its own appends do not wait for it.
     pub(crate) fn alone<R>(&self, compact: impl FnOnce() -> R) -> R {
         // It guards no data.
-        let _compacting = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
-        self.state().compacting = Some(std::thread::current().id());
-        let compacted = compact();
-        self.state().compacting = None;
-        compacted
+        let compacting = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.run(compacting, compact)
     }
 
-    /// The same, unless another compaction runs: then `None`.
+    /// Runs a compaction, or answers `None` while another one runs.
     pub(crate) fn try_alone<R>(&self, compact: impl FnOnce() -> R) -> Option<R> {
-        let _compacting = match self.compacting.try_lock() {
+        let compacting = match self.compacting.try_lock() {
             Ok(compacting) => compacting,
             // It guards no data.
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
+        Some(self.run(compacting, compact))
+    }
+
+    fn run<R>(&self, _compacting: MutexGuard<'_, ()>, compact: impl FnOnce() -> R) -> R {
         self.state().compacting = Some(std::thread::current().id());
         let compacted = compact();
         self.state().compacting = None;
-        Some(compacted)
+        compacted
     }
 
     /// A chunk is done: writers that wait for it may go on.

@@ -34,7 +34,7 @@ type PartKey = [u8; 16];
 struct Place {
     /// Number of the part or piece.
     number: u64,
-    /// Where in it.
+    /// Offset within it.
     offset: usize,
     /// Bytes from there to its end.
     room: u64,

@@ -37,11 +37,11 @@ pub(crate) struct Tidying {
 /// Knowledge of a table from earlier looks.
 #[derive(Debug, Default)]
 struct Lap {
-    /// Where the lap that is under way ends.
+    /// End of the lap that is under way.
     limit: Option<u64>,
     /// Garbage that the last lap has left, or less that there was since.
     left: u64,
-    /// Where the log ended at the last look ...
+    /// End of the log at the last look ...
     tail: Option<u64>,
     /// ... and when its garbage was looked at on the disk.
     sampled: u64,

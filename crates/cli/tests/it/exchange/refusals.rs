@@ -16,14 +16,14 @@ fn a_file_that_is_there_stays_unless_it_may_go() {
     let from = place.database("from", "hash", None, &two());
     for name in ["t.csv", "t.jsonl", "t.csv.gz", "t.csv.zst"] {
         let file = place.path(name);
-        fs::write(&file, "of somebody").expect("written");
+        fs::write(&file, "of another program").expect("written");
         refused(&["export", &from, "t", "--to", &file], 1, "is there, and stays as it is");
         let copy = format!("copy (select 1 as a) to '{file}'");
         refused(&["sql", &copy], 1, "is there, and stays as it is");
-        assert_eq!(fs::read(&file).expect("read"), b"of somebody", "{name}");
+        assert_eq!(fs::read(&file).expect("read"), b"of another program", "{name}");
         assert!(!Path::new(&format!("{file}.part")).exists(), "{name}");
         stdout_of(&["export", &from, "t", "--to", &file, "--overwrite", "-q"]);
-        assert_ne!(fs::read(&file).expect("read"), b"of somebody", "{name}");
+        assert_ne!(fs::read(&file).expect("read"), b"of another program", "{name}");
         stdout_of(&["sql", "--overwrite", &copy]);
         // A statement may replace what one before it wrote.
         let fresh = place.path(&format!("fresh.{name}"));
@@ -31,9 +31,9 @@ fn a_file_that_is_there_stays_unless_it_may_go() {
         stdout_of(&["sql", &format!("{copy}; {copy}")]);
     }
     let (file, part) = (place.path("u.csv"), place.path("u.csv.part"));
-    fs::write(&part, "of somebody").expect("written");
+    fs::write(&part, "of another program").expect("written");
     refused(&["export", &from, "t", "--to", &file], 1, "u.csv.part is there");
-    assert_eq!(fs::read(&part).expect("read"), b"of somebody");
+    assert_eq!(fs::read(&part).expect("read"), b"of another program");
     stdout_of(&["export", &from, "t", "--to", &file, "--overwrite", "-q"]);
     assert!(!Path::new(&part).exists() && Path::new(&file).exists());
 }
