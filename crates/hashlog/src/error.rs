@@ -78,6 +78,15 @@ pub enum Error {
         /// The damage.
         what: String,
     },
+    /// A later version of Sapwood has written a file. It is as it should be, and is not changed.
+    Newer {
+        /// The name of the file.
+        file: String,
+        /// The version of its format.
+        found: u32,
+        /// The last one that is known.
+        known: u32,
+    },
     /// The newest checkpoint cannot be opened, and an older one can be. Nothing was changed.
     CheckpointDamaged {
         /// The newest one.
@@ -158,6 +167,10 @@ impl std::fmt::Display for Error {
             Error::Corrupt { file, offset, what } => {
                 write!(f, "{file} is corrupt at offset {offset}: {what}")
             }
+            Error::Newer { file, found, known } => write!(
+                f,
+                "{file} was written by format {found}, and this program reads up to {known}: upgrade to the version of Sapwood that wrote it, or a later one"
+            ),
             Error::CheckpointDamaged { number, cause, opens } => write!(
                 f,
                 "checkpoint {number} cannot be opened: {cause}; bring the file back from a copy, or go back to checkpoint {opens}, which opens"

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`versions`] | a word for each stripe of keys: how often it changed, and what changes it now |
 //! | [`reads`] | what a transaction has read, and its commit |
+//! | [`turn`] | the way for a transaction that met conflict after conflict |
 //!
 //! The crate knows no keys, values or tables. Keys fall into *stripes* by a hash; two keys of one stripe
 //! are one key to it, which costs a conflict now and then, and is never wrong. It runs closures that
@@ -38,12 +39,14 @@
 #![forbid(unsafe_code)]
 
 pub mod reads;
+pub mod turn;
 pub mod versions;
 
 #[cfg(all(loom, test))]
 mod occ_loom;
 
 pub use reads::Reads;
+pub use turn::Turn;
 pub use versions::{Shared, SharedAtOnce, Stripe, Versions};
 
 /// The transaction met another, or a change, and has to begin again.

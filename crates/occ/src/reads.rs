@@ -32,6 +32,11 @@ impl<'a> Reads<'a> {
         Ok(Reads { versions, seen: Vec::new(), has_all: false })
     }
 
+    /// The stripes that were read so far.
+    pub fn stripes(&self) -> impl Iterator<Item = Stripe> {
+        self.seen.iter().map(|(stripe, _)| *stripe)
+    }
+
     /// Reads something that lies in a stripe. `read` may be called more than once, and the last answer
     /// counts.
     ///

@@ -19,7 +19,10 @@ use sapwood_mem::epoch::{Epochs, Pin};
 use sapwood_mem::sync::held::Mutex;
 use sapwood_mem::sync::{AtomicU64, Ordering, yield_now};
 
+use std::time::Duration;
+
 use crate::Conflict;
+use crate::turn::{Turn, Turns};
 
 /// Stripes of all tables of a database. A model has few, each of which it checks.
 const STRIPES: usize = if cfg!(loom) { 2 } else { 4096 };
@@ -40,8 +43,7 @@ const PATIENCE_TO_READ: u32 = if cfg!(loom) { 0 } else { 32 };
 /// Times that a change sleeps for [`PAUSE`] while a commit has its stripe: a second or so. Mostly a commit is
 /// over long before; one that waits for a closure in which the change is made would never be.
 const PATIENCE_TO_CHANGE: u32 = if cfg!(loom) { u32::MAX } else { 10_000 };
-#[cfg(not(loom))]
-const PAUSE: std::time::Duration = std::time::Duration::from_micros(100);
+pub(crate) const PAUSE: Duration = Duration::from_micros(100);
 
 /// A stripe of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,6 +56,7 @@ pub struct Versions {
     counts: AtomicU64,
     epochs: Epochs,
     first: Mutex<()>,
+    turns: Turns,
 }
 
 const WANTED: u64 = 1;
@@ -79,6 +82,7 @@ impl Versions {
             counts: AtomicU64::new(0),
             epochs: Epochs::new(),
             first: Mutex::new(()),
+            turns: Turns::default(),
         }
     }
 
@@ -152,11 +156,13 @@ impl Versions {
         });
         if more.is_empty() {
             let Some(one) = one else { return Ok(Shared(Held::Nothing)) };
+            self.let_pass(&[one]);
             self.share_word(one)?;
             return Ok(Shared(Held::One(self.word(one))));
         }
         more.sort_unstable();
         more.dedup();
+        self.let_pass(&more);
         let mut held =
             Shared(Held::Many { versions: self, stripes: Vec::with_capacity(more.len()) });
         for stripe in more {
@@ -166,6 +172,19 @@ impl Versions {
             }
         }
         Ok(held)
+    }
+
+    /// Gives this thread its turn: changes, and commits that [let it pass](Self::let_pass), wait where they
+    /// want one of these stripes, for at most `time`, and a second. None while another thread has the turn.
+    pub fn take_turn(&self, stripes: Vec<Stripe>, time: Duration) -> Option<Turn<'_>> {
+        self.turns.take(stripes, time)
+    }
+
+    /// Waits while another thread has its [turn](Self::take_turn) with one of these stripes. Called before a
+    /// commit holds anything; a change does so by itself.
+    #[inline]
+    pub fn let_pass(&self, stripes: &[Stripe]) {
+        self.turns.let_pass(stripes);
     }
 
     fn share_word(&self, stripe: Stripe) -> Result<(), Conflict> {

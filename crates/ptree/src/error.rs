@@ -68,6 +68,12 @@ pub enum Error {
         /// The tree's name.
         tree: String,
     },
+    /// The thread of a transaction that holds the tree has ended without ending it, as by
+    /// [`std::mem::forget`]: the tree can be changed again once the pool is opened again.
+    Abandoned {
+        /// The tree's name.
+        tree: String,
+    },
     /// The transaction was aborted, by a nested one that failed.
     Aborted,
     /// There is no tree of this name.
@@ -92,6 +98,15 @@ pub enum Error {
         offset: u64,
         /// The damage.
         what: String,
+    },
+    /// A later version of Sapwood has written a file. It is as it should be, and is not changed.
+    Newer {
+        /// The name of the file.
+        file: String,
+        /// The version of its format.
+        found: u32,
+        /// The last one that is known.
+        known: u32,
     },
     /// A file of the pool is not what was written.
     CorruptFile {
@@ -162,6 +177,14 @@ impl std::fmt::Display for Error {
             Error::Reentrant { tree } => write!(
                 f,
                 "a transaction of this thread holds tree {tree:?}: make the change in that transaction, or end it first"
+            ),
+            Error::Newer { file, found, known } => write!(
+                f,
+                "{file} was written by format {found}, and this program reads up to {known}: upgrade to the version of Sapwood that wrote it, or a later one"
+            ),
+            Error::Abandoned { tree } => write!(
+                f,
+                "a transaction holds tree {tree:?}, and its thread has ended without it: open the database again"
             ),
             Error::Aborted => {
                 write!(f, "a nested transaction failed, so that the outer one is aborted")

@@ -25,6 +25,8 @@ const BYTES: usize = SHARED_AT + 8;
 /// Where the number of the shared log stands, and version 1 ends.
 const SHARED_AT: usize = 16 + 7 * 8 + NAME_BYTES_MAX;
 const PAGE_BYTES: u64 = 4096;
+/// The last version that is believed to be one. A larger number is damage.
+const VERSION_MAX: u32 = 255;
 /// Bytes of the longest layout name.
 pub(crate) const NAME_BYTES_MAX: usize = 64;
 /// The file of the heap.
@@ -127,6 +129,7 @@ impl Superblock {
             }
             let mut bytes = [0; BYTES];
             file.read_at(offset, &mut bytes).map_err(io)?;
+            expect_known(&bytes)?;
             match Superblock::decode(&bytes) {
                 Ok(read) if read.generation % 2 != page => {
                     refused = "a superblock is at the other's place".to_owned();
@@ -143,6 +146,16 @@ impl Superblock {
             || Error::CorruptFile { file: HEAP_FILE.to_owned(), offset: 0, what: refused };
         newest.ok_or_else(damaged)
     }
+}
+
+/// Refuses the superblock of a later version of the format, even where the other one is of a known version: that
+/// is the older state.
+fn expect_known(bytes: &[u8; BYTES]) -> Result<()> {
+    let found = u32::from_le_bytes(bytes[8..12].try_into().unwrap_or_default());
+    if bytes[..8] == MAGIC && (SHARED_LOG + 1..=VERSION_MAX).contains(&found) {
+        return Err(Error::Newer { file: HEAP_FILE.to_owned(), found, known: SHARED_LOG });
+    }
+    Ok(())
 }
 
 /// Where a superblock of a version ends.

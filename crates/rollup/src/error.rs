@@ -47,6 +47,19 @@ pub enum Error {
         /// What is wrong there.
         what: String,
     },
+    /// A later version of Sapwood has written a file. It is as it should be, and is not changed.
+    #[error(
+        "{file} was written by format {found}, and this program reads up to {known}: upgrade to the version of Sapwood \
+         that wrote it, or a later one"
+    )]
+    Newer {
+        /// The name of the file.
+        file: String,
+        /// The version of its format.
+        found: u32,
+        /// The last one that is known.
+        known: u32,
+    },
     /// A file cannot be written or read.
     #[error("{what}: {cause}")]
     Io {
@@ -77,6 +90,9 @@ pub enum Error {
     Datasketch(String),
 }
 
+/// The last version of a format that is believed to be one. A larger number is damage.
+const VERSION_MAX: u32 = 255;
+
 impl Error {
     /// Bytes that are wrong, of a file that [`in_file`](Self::in_file) names.
     #[cold]
@@ -84,11 +100,22 @@ impl Error {
         Error::Corrupt { file: String::new(), offset, what: what.into() }
     }
 
-    /// Names the file that is corrupt.
+    /// Refuses a later version of the format of a file that [`in_file`](Self::in_file) names.
+    pub(crate) fn expect_known(found: u32, known: u32) -> Result<()> {
+        match (known + 1..=VERSION_MAX).contains(&found) {
+            true => Err(Error::Newer { file: String::new(), found, known }),
+            false => Ok(()),
+        }
+    }
+
+    /// Names the file.
     pub(crate) fn in_file(self, name: &str) -> Error {
         match self {
             Error::Corrupt { file, offset, what } if file.is_empty() => {
                 Error::Corrupt { file: name.to_owned(), offset, what }
+            }
+            Error::Newer { file, found, known } if file.is_empty() => {
+                Error::Newer { file: name.to_owned(), found, known }
             }
             error => error,
         }

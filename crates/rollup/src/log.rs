@@ -105,6 +105,8 @@ pub(crate) fn decode(record: &[u8]) -> Result<Record> {
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes were taken"));
     let short = |bytes: &[u8]| u16::from_le_bytes(bytes.try_into().expect("2 bytes were taken"));
     let version = take(1)?[0];
+    Error::expect_known(version.into(), VERSION.into())
+        .map_err(|newer| newer.in_file("the log"))?;
     if version != VERSION {
         return Err(Error::corrupt(0, format!("records of version {version} are not known")));
     }

@@ -24,6 +24,8 @@ const MANIFEST: &str = "manifest";
 const MANIFEST_NEW: &str = "manifest.new";
 const MANIFEST_COPY: &str = "manifest.copy";
 const TITLE: &str = "sapwood rollup manifest 2";
+const TITLE_OF_ANY_VERSION: &str = "sapwood rollup manifest ";
+const VERSION: u32 = 2;
 /// Without the checks of segments. Still read.
 const TITLE_1: &str = "sapwood rollup manifest 1";
 const SEGMENT: &str = "segment-";
@@ -153,7 +155,7 @@ impl Manifest {
     /// number of a batch that it is known to have, if there was one.
     ///
     /// # Errors
-    /// [`Error::Io`] where the folder cannot be listed.
+    /// [`Error::Io`] where the folder cannot be listed, [`Error::Newer`].
     pub(crate) fn newest(
         disk: &dyn Disk,
         sealed: u64,
@@ -163,6 +165,8 @@ impl Manifest {
         let damage = match is_there(MANIFEST) {
             true => match Manifest::read(disk, MANIFEST) {
                 Ok(manifest) => return Ok((Some(manifest), None)),
+                // An older one is not what counts then.
+                Err(newer @ Error::Newer { .. }) => return Err(newer),
                 Err(error) => error,
             },
             // None was written yet, and the log has all batches.
@@ -182,6 +186,10 @@ impl Manifest {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Manifest> {
         let corrupt = |offset: usize, what: &str| Error::corrupt(offset as u64, what);
         let text = std::str::from_utf8(bytes).map_err(|_| corrupt(0, "text is expected"))?;
+        let version = text.lines().next().and_then(|line| line.strip_prefix(TITLE_OF_ANY_VERSION));
+        if let Some(found) = version.and_then(|version| version.parse().ok()) {
+            Error::expect_known(found, VERSION)?;
+        }
         let titled = [TITLE, TITLE_1].iter().find_map(|title| text.strip_prefix(title));
         let Some(rest) = titled.and_then(|rest| rest.strip_prefix('\n')) else {
             return Err(corrupt(0, &format!("`{TITLE}` is expected")));

@@ -423,8 +423,9 @@ impl Db {
     /// Takes a table out of the database, and its files out of the directory. Its name is free
     /// at once.
     ///
-    /// The memory of a table in memory goes back to the system when the last handle is dropped,
-    /// and until then those handles work on. A hash table in a directory answers
+    /// The memory of a table goes back to the system when the last handle is dropped. Until then the
+    /// handles of a table in memory work on; those of a table in a directory, and transactions, take no
+    /// more changes of it ([`Error::TableDropped`]). A hash table in a directory answers
     /// [`Error::TableInUse`] while it has handles.
     ///
     /// # Errors
@@ -494,13 +495,18 @@ impl Db {
     /// Takes a table out of the log, and its files out of the directory.
     fn end_table(&self, name: &str, slot: &Slot) -> Result<()> {
         match slot {
-            Slot::Ordered(table) => table.shared.kept.drop_table(),
+            Slot::Ordered(table) => {
+                table.shared.kept.drop_table()?;
+                table.shared.kept.note_dropped(name);
+                Ok(())
+            }
             Slot::Hash(slot) => match slot.remove(name, self.shared.directory.as_deref())? {
                 true => Ok(()),
                 false => Err(Self::missing(&self.slots(), name)),
             },
             Slot::Rollup(table) => {
                 table.kept().drop_table()?;
+                table.kept().note_dropped(name);
                 if let (Place::Logged { id, .. }, Some(directory)) =
                     (&table.kept().place, &self.shared.directory)
                 {

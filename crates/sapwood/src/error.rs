@@ -112,6 +112,12 @@ pub enum Error {
         /// Some of the tables that are there, in order.
         known: Vec<String>,
     },
+    /// The table was dropped after the handle, or the transaction, had come by it.
+    #[error("table `{table}` was dropped: nothing was changed")]
+    TableDropped {
+        /// The name that it had.
+        table: Arc<str>,
+    },
     /// The table is there, with another engine than the one asked for.
     #[error("table `{name}` is {engine}{}; open it with `{}`", engine.absent(), engine.opened_by())]
     OtherEngine {
@@ -601,7 +607,6 @@ fn next_step(cause: &OrderedEngineError) -> &'static str {
     }
 }
 
-/// As [`next_step`], for hash tables.
 fn trees_of(path: Option<&Path>) -> String {
     match path {
         Some(path) => format!("the tree tables in {}", path.display()),
@@ -626,6 +631,7 @@ fn log_next_step(cause: &LogError) -> &'static str {
         // Damage says so itself.
         LogError::CorruptFile { .. }
         | LogError::Newer { .. }
+        | LogError::Io { kind: io::ErrorKind::Unsupported, .. }
         | LogError::Table(_)
         | LogError::Gone { .. } => "",
         LogError::Contents { .. } => "; the log keeps all changes until a checkpoint succeeds",
@@ -636,6 +642,7 @@ fn log_next_step(cause: &LogError) -> &'static str {
     }
 }
 
+/// As [`next_step`], for hash tables.
 fn hash_next_step(cause: &HashEngineError) -> &'static str {
     match cause {
         HashEngineError::OutOfMemory { budget: u64::MAX, .. } => "",

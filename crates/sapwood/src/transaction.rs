@@ -16,7 +16,7 @@ mod table_ref;
 
 use std::cell::{OnceCell, RefCell};
 
-use sapwood_occ::Reads;
+use sapwood_occ::{Reads, Stripe};
 
 use crate::tree_table::TreeTransaction;
 use crate::{Changes, Db, Result, TreeTable};
@@ -43,7 +43,8 @@ use crate::{Error, OrderedTable, TreeEngineError};
 /// *Ordered tables and hash tables* are not held: the commit looks whether what was read is still so, and
 /// answers [`Error::Conflict`] if not. Changes wait in memory until then. What is looked at are stripes of
 /// keys, so that a change of another key is taken for one of this key now and then; after
-/// [`len`](Self::len) and [`scan`](Self::scan) of such a table any change of any is a conflict.
+/// [`len`](Self::len) and [`scan`](Self::scan) of such a table any change of any is a conflict. One that
+/// met many conflicts has its turn: see [`Retry`].
 ///
 /// *Tree tables* that it reads or changes it has for itself until it ends; other transactions wait, and
 /// readers outside see what was there before. Where two could wait for each other, one is refused
@@ -112,6 +113,12 @@ impl<'db> Transaction<'db> {
         let begun = Transaction::begin(db);
         let tree = TreeTransaction::begin_on(db.pool()?, tables)?;
         Ok(Transaction { tree: OnceCell::from(tree), ..begun })
+    }
+
+    /// The stripes of all that it has read, and will change, in ordered tables and hash tables.
+    pub(crate) fn stripes(&self) -> Vec<Stripe> {
+        let Pending { reads, writes } = &*self.pending.borrow();
+        writes.stripes().into_iter().chain(reads.iter().flat_map(Reads::stripes)).collect()
     }
 
     /// The transaction of the trees, begun if it is not.

@@ -332,7 +332,10 @@ fn left(folder: &Path) -> (Vec<String>, Option<String>) {
         entries.map(|entry| entry.expect("a file").path().display().to_string())
     };
     let mut names: Vec<String> = list("tables").collect();
-    names.extend(list("log").filter(|name| name.contains("snapshot-")));
+    // Of each table; numbers go up with each checkpoint.
+    let table_of =
+        |name: String| Some(name.split_once("snapshot-")?.1.rsplit_once('-')?.1.to_owned());
+    names.extend(list("log").filter_map(table_of));
     names.sort();
     let shown = stdout_of(&[
         "sql",

@@ -9,6 +9,8 @@
 //! Little endian. A record that does not fit goes on in the next part, in *fragments* (as LevelDB's
 //! log does it).
 
+use std::io;
+
 use super::Lsn;
 use crate::checksum::Behind;
 
@@ -23,6 +25,8 @@ pub(super) const FRAGMENT_MAX: usize = (1 << 28) - 8;
 
 const MAGIC: [u8; 8] = *b"SWREDO\x01\n";
 const VERSION: u32 = 1;
+/// The last version that is believed to be one. A larger number is damage.
+const VERSION_MAX: u32 = 255;
 
 /// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,6 +152,19 @@ impl PartHeader {
         let sum = checksum(&[&bytes[..12], &bytes[16..]]);
         bytes[12..16].copy_from_slice(&sum.to_le_bytes());
         bytes
+    }
+
+    /// Refuses the header of a later version of the format: its part is no leftover.
+    pub(super) fn expect_known(bytes: &[u8; 64], file: &str) -> io::Result<()> {
+        let found = u32_at(bytes, 8);
+        if bytes[..8] == MAGIC && (VERSION + 1..=VERSION_MAX).contains(&found) {
+            let why = format!(
+                "{file} was written by format {found}, and this program reads up to {VERSION}: upgrade to the version \
+                 of Sapwood that wrote it, or a later one"
+            );
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
+        Ok(())
     }
 
     /// `None` where the bytes are no header of this version.

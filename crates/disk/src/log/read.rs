@@ -69,6 +69,7 @@ impl Parts {
                 continue;
             }
             file.read_at(0, &mut bytes)?;
+            PartHeader::expect_known(&bytes, &name)?;
             let Some(header) = PartHeader::decode(&bytes).filter(|header| header.id == id) else {
                 continue;
             };
@@ -123,6 +124,7 @@ pub(super) fn oldest_part(disk: &dyn Disk, prefix: &str) -> io::Result<Option<Pa
             continue;
         }
         file.read_at(0, &mut bytes)?;
+        PartHeader::expect_known(&bytes, &name)?;
         let header = PartHeader::decode(&bytes);
         let is_older = |header: &PartHeader| oldest.is_none_or(|old| header.number < old.number);
         if let Some(header) = header.filter(is_older) {

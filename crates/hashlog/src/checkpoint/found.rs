@@ -30,10 +30,21 @@ pub(crate) struct FilesFound {
 
 impl FilesFound {
     /// Looks and changes nothing.
+    ///
+    /// # Errors
+    /// `Io` when the disk fails, `Newer`: an older checkpoint is not what should be opened then.
     pub(super) fn look(disk: &dyn Disk) -> Result<FilesFound> {
         let names = stored::names(disk)?;
         let manifests = FileKind::Manifest.among(&names).into_iter();
-        let manifests = manifests.map(|number| (number, manifest::read(disk, number))).collect();
+        let manifests: Vec<_> =
+            manifests.map(|number| (number, manifest::read(disk, number))).collect();
+        let newer = manifests.iter().find_map(|(_, read)| match read {
+            Err(newer @ Error::Newer { .. }) => Some(newer),
+            _ => None,
+        });
+        if let Some(newer) = newer {
+            return Err(newer.clone());
+        }
         Ok(FilesFound {
             manifests,
             unfinished: FileKind::UnfinishedManifest.among(&names),

@@ -77,7 +77,7 @@ impl Identity {
     /// Reads what is there.
     ///
     /// # Errors
-    /// `Io` when the disk fails.
+    /// `Io` when the disk fails, `Newer`.
     pub(crate) fn read(disk: &dyn Disk) -> Result<Known> {
         let file = match disk.open(NAME) {
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Known::Absent),
@@ -88,6 +88,9 @@ impl Identity {
         };
         let first = read_block(&*file, IdentityBlock::First)?;
         let second = read_block(&*file, IdentityBlock::Second)?;
+        for damage in [&first, &second].into_iter().filter_map(|read| read.as_ref().err()) {
+            damage.expect_known(NAME)?;
+        }
         Ok(match (first, second) {
             (Ok(first), Ok(second)) if second.generation > first.generation => Known::Whole(second),
             (Ok(one), _) | (Err(_), Ok(one)) => Known::Whole(one),

@@ -22,6 +22,8 @@ use crate::error::{Error, Result};
 pub(crate) const VERSION: u32 = 3;
 /// The first version that is still read. It had no identity, and zeros where a table's number is.
 pub(crate) const VERSION_MIN: u32 = 2;
+/// The last version that is believed to be one. A larger number is damage.
+const VERSION_MAX: u32 = 255;
 
 /// What a structure is. Stored: do not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -268,16 +270,31 @@ pub(crate) struct Damage {
     /// Counted from the first byte that was checked.
     pub(crate) offset: u64,
     pub(crate) what: String,
+    /// The version of the format, where it is one that came later.
+    newer: Option<u32>,
 }
 
 impl Damage {
     pub(crate) fn new(offset: usize, what: impl Into<String>) -> Damage {
-        Damage { offset: offset as u64, what: what.into() }
+        Damage { offset: offset as u64, what: what.into(), newer: None }
     }
 
     /// Damage to structure that begins at `base` of `file`.
     pub(crate) fn in_file(self, file: &str, base: u64) -> Error {
-        Error::Corrupt { file: file.to_owned(), offset: base + self.offset, what: self.what }
+        let Damage { offset, what, newer } = self;
+        let file = file.to_owned();
+        match newer {
+            Some(found) => Error::Newer { file, found, known: VERSION },
+            None => Error::Corrupt { file, offset: base + offset, what },
+        }
+    }
+
+    /// Refuses bytes of a later version of the format.
+    pub(crate) fn expect_known(&self, file: &str) -> Result<()> {
+        match self.newer {
+            Some(_) => Err(self.clone().in_file(file, 0)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -299,13 +316,14 @@ where
     if envelope.magic != kind.magic() {
         return Err(Damage::new(0, format!("these bytes do not begin {}", kind.name())));
     }
-    if !(VERSION_MIN..=VERSION).contains(&envelope.version.get()) {
-        let found = envelope.version;
-        let why = format!(
-            "{} has format version {found}, and this program reads {VERSION_MIN} to {VERSION}: use the program that wrote it",
+    let found = envelope.version.get();
+    if !(VERSION_MIN..=VERSION).contains(&found) {
+        let newer = (VERSION + 1..=VERSION_MAX).contains(&found).then_some(found);
+        let what = format!(
+            "{} has format version {found}, and this program reads {VERSION_MIN} to {VERSION}",
             kind.name()
         );
-        return Err(Damage::new(offset_of!(Envelope, version), why));
+        return Err(Damage { newer, ..Damage::new(offset_of!(Envelope, version), what) });
     }
     if envelope.checksum != sum(&envelope, behind) {
         let why = format!("the checksum does not match the bytes of {}", kind.name());

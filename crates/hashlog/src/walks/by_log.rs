@@ -11,6 +11,7 @@
 //! done. So a key that is there throughout has one newest record below: that is visited, with the
 //! value that it then has, or had when it was replaced, which is marked as late and asked about.
 
+use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
 
 use sapwood_disk::Blocks;
@@ -21,7 +22,7 @@ use crate::files::page::{for_each_stored, not_a_record};
 use crate::index::{Probe, Walk};
 use crate::log::Share;
 use crate::log::begin_lock::Shared;
-use crate::log::cold::{self, Coming, Extent, Fetched};
+use crate::log::cold::{self, ColdRecord, Coming, Extent, Fetched};
 use crate::ops::store::Store;
 use crate::record::address::{Address, PageNumber, UNIT_BYTES};
 use crate::record::layout::control;
@@ -171,6 +172,26 @@ impl Store {
             Probe::Hit(_, live) => Ok(live),
             Probe::Absent(_) => Ok(false),
             Probe::Cold(_, address) | Probe::Unclear(address) => Err(address),
+        }
+    }
+
+    /// As [`was_live`](Self::was_live), for a chain that was followed down to a record on the disk, behind which all
+    /// lies there, too: nothing above it is walked again. A chain is as long as changes since the moment made it. None
+    /// where the target is not in this chain.
+    fn was_live_behind<F: Form>(
+        &self,
+        record: &ColdRecord,
+        target: Address,
+        boundary: Address,
+        key: F::Key<'_>,
+    ) -> std::result::Result<Option<bool>, Address> {
+        if record.address < boundary && F::key_eq(key, record.key::<F>()) {
+            return Ok(Some(false));
+        }
+        match record.previous().cmp(&target) {
+            Ordering::Greater => Err(record.previous()),
+            Ordering::Equal => Ok(Some(true)),
+            Ordering::Less => Ok(None),
         }
     }
 
@@ -402,10 +423,18 @@ impl<'a> LogScan<'a> {
                 let Some((mut doubt, record)) = self.coming.receive::<F>(log, Extent::Key) else {
                     break;
                 };
-                doubt.fetched.push(record?);
+                let record = record?;
                 let key = F::key(&doubt.key)?;
                 let (address, boundary) = (doubt.address, self.boundary);
-                match self.store.was_live::<F>(address, boundary, key, &doubt.fetched) {
+                let behind = self.store.was_live_behind::<F>(&record, address, boundary, key);
+                doubt.fetched.push(record);
+                let was_live = match behind {
+                    Ok(Some(was_live)) => Ok(was_live),
+                    // Another chain of the bucket may have it.
+                    Ok(None) => self.store.was_live::<F>(address, boundary, key, &doubt.fetched),
+                    Err(wanted) => Err(wanted),
+                };
+                match was_live {
                     Ok(false) => {}
                     Err(wanted) => self.doubts.push(PendingChain { wanted, ..doubt }),
                     Ok(true) => {

@@ -279,6 +279,27 @@ fn a_frozen_tree_holds_up_its_own_commits_alone() {
     assert_eq!(a.get(b"k").expect("read"), Some(b"2".to_vec()));
 }
 
+/// A transaction that is left behind by a thread that has ended holds its tree; others do not take it for theirs.
+#[test]
+fn a_transaction_of_a_thread_that_has_ended_is_told_from_ones_own() {
+    let pool = Pool::in_memory(PoolOptions::default()).expect("made");
+    let tree = pool.create_tree("t", TreeKind::BTree, TreeLayout::Bytes).expect("made");
+    std::thread::scope(|scope| {
+        let leaves = scope.spawn(|| {
+            let tx = pool.begin().expect("begun");
+            tx.put(&tree, "k", "v").expect("put");
+            std::mem::forget(tx);
+        });
+        leaves.join().expect("no panic");
+        // A new thread may get what the other had.
+        let other = scope.spawn(|| tree.put("k", "w"));
+        let refused = other.join().expect("no panic");
+        assert_eq!(refused, Err(Error::Abandoned { tree: "t".to_owned() }));
+    });
+    assert_eq!(tree.put("k", "w"), Err(Error::Abandoned { tree: "t".to_owned() }));
+    assert_eq!(tree.get("k").expect("readers do not wait"), None);
+}
+
 #[test]
 fn a_thread_does_not_wait_for_itself() {
     let pool = Pool::in_memory(PoolOptions::default()).expect("made");

@@ -235,9 +235,9 @@ impl Header {
             return Err(Error::corrupt(0, "this is no segment of a roll-up"));
         }
         let version = reader.u32()?;
+        Error::expect_known(version, header::VERSION)?;
         if version != header::VERSION {
-            let what = format!("version {version} is not known: a later Sapwood wrote it");
-            return Err(Error::corrupt(8, what));
+            return Err(Error::corrupt(8, format!("version {version} is not known")));
         }
         let (summed, sum) = head.split_at(header::BYTES - 4);
         if checksum(summed).to_le_bytes() != sum {

@@ -17,6 +17,7 @@ const PIECES: &str = "pieces";
 /// What the name of a list ends with.
 const LIST: &str = ".backup";
 const FORMAT: &str = "sapwood backup 1";
+const FORMAT_OF_ANY_VERSION: &str = "sapwood backup ";
 
 /// Some bytes of a file: what they are, and how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -96,13 +97,20 @@ impl List {
     /// # Errors
     /// What is wrong.
     fn decode(number: u64, text: &str) -> Result<List, String> {
+        let first = text.lines().next().unwrap_or_default();
+        if first != FORMAT && first.starts_with(FORMAT_OF_ANY_VERSION) {
+            return Err(format!(
+                "it is a {first}, and this program reads a {FORMAT}: upgrade to the version of Sapwood that wrote it, or a \
+                 later one"
+            ));
+        }
         let (body, checksum) = text.rsplit_once("checksum ").ok_or("it has no checksum")?;
         if checksum != format!("{:032x}\n", xxh3_128(body.as_bytes())) {
             return Err("its checksum is another".to_owned());
         }
         let mut lines = body.lines();
         if lines.next() != Some(FORMAT) {
-            return Err("another version of Sapwood has written it".to_owned());
+            return Err("it does not begin as the list of a backup does".to_owned());
         }
         let mut list =
             List { number, taken: SystemTime::UNIX_EPOCH, of: String::new(), files: Vec::new() };

@@ -1,7 +1,7 @@
 //! Transactions, batches, changes that go together, and waiting for what was changed to last.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sapwood_occ::Versions;
 use sapwood_ptree::{Joint, Pool, Unsettled};
@@ -101,16 +101,29 @@ impl Db {
         mut change: impl FnMut(&Transaction<'_>) -> Result<R>,
     ) -> Result<R> {
         let mut attempt = 0;
+        let mut turn = None;
         loop {
+            let began = Instant::now();
+            let mut used = Vec::new();
             let mut run = || -> Result<R> {
                 let transaction = self.begin()?;
-                let done = change(&transaction)?;
+                let done = change(&transaction);
+                if Retry::has_turn(attempt + 1) {
+                    used = transaction.stripes();
+                }
+                let done = done?;
                 transaction.commit()?;
                 Ok(done)
             };
-            match run() {
+            let done = run();
+            drop(turn.take());
+            let took = began.elapsed();
+            match done {
                 Err(error) if error.is_conflict() && retry.pause(attempt) => attempt += 1,
                 done => return done,
+            }
+            if !used.is_empty() {
+                turn = self.versions().take_turn(used, took * 4);
             }
         }
     }

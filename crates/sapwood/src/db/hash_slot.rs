@@ -243,6 +243,10 @@ impl HashSlot {
         if let Some(directory) = directory {
             directory.expect_writable()?;
         }
+        let in_memory = match (&*state, directory) {
+            (State::Open(table), None) => Some(table.shared.kept.clone()),
+            _ => None,
+        };
         // Its files are closed before they go; if they cannot go, it can be opened again.
         let (known, unsaved) = match &*state {
             State::Open(table) => let_go(table)?,
@@ -265,6 +269,9 @@ impl HashSlot {
                 unsaved.failed(format!("table `{name}` cannot be dropped: {error}"));
             }
             return Err(error);
+        }
+        if let Some(kept) = in_memory {
+            kept.note_dropped(name);
         }
         *state = State::Dropped;
         // A crash in between leaves a table of the log that has no folder: opening takes it out.

@@ -1,6 +1,6 @@
 //! What a table does around a change, so that the change lasts as long as its user wants.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sapwood_occ::{Shared, Versions};
 use sapwood_wal::TableId;
@@ -8,13 +8,15 @@ use sapwood_wal::TableId;
 use super::DbLog;
 use crate::directory::Directory;
 use crate::key_versions::KeyVersions;
-use crate::{Durability, Result};
+use crate::{Durability, Error, Result};
 
 /// What a table does around a change: where it is kept, and what transactions are to know of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Kept {
     pub(crate) place: Place,
     pub(crate) keys: KeyVersions,
+    /// The name that the table had until it was dropped.
+    dropped: Arc<OnceLock<Arc<str>>>,
 }
 
 /// Where changes of a table are kept.
@@ -30,17 +32,19 @@ pub(crate) enum Place {
 
 impl Kept {
     pub(crate) fn in_memory(versions: &Arc<Versions>) -> Kept {
-        Kept { place: Place::Memory, keys: KeyVersions::new(versions) }
+        Kept::at(Place::Memory, versions)
     }
 
     pub(crate) fn logged(log: &Arc<DbLog>, id: TableId) -> Kept {
-        let keys = KeyVersions::new(log.directory.versions());
-        Kept { place: Place::Logged { log: Arc::clone(log), id }, keys }
+        Kept::at(Place::Logged { log: Arc::clone(log), id }, log.directory.versions())
     }
 
     pub(crate) fn read_only(directory: &Arc<Directory>) -> Kept {
-        let keys = KeyVersions::new(directory.versions());
-        Kept { place: Place::ReadOnly(Arc::clone(directory)), keys }
+        Kept::at(Place::ReadOnly(Arc::clone(directory)), directory.versions())
+    }
+
+    fn at(place: Place, versions: &Arc<Versions>) -> Kept {
+        Kept { place, keys: KeyVersions::new(versions), dropped: Arc::default() }
     }
 
     /// Whether changes are kept in memory alone.
@@ -84,9 +88,25 @@ impl Kept {
     pub(crate) fn expect_changes(&self) -> Result<()> {
         match &self.place {
             Place::Memory => Ok(()),
-            Place::Logged { log, .. } => log.check(),
+            Place::Logged { log, .. } => {
+                log.check()?;
+                self.expect_there()
+            }
             Place::ReadOnly(directory) => directory.expect_writable(),
         }
+    }
+
+    /// Refuses a table that was dropped.
+    pub(crate) fn expect_there(&self) -> Result<()> {
+        match self.dropped.get() {
+            Some(name) => Err(Error::TableDropped { table: Arc::clone(name) }),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes that the table was dropped, for transactions that have changed it and for its handles.
+    pub(crate) fn note_dropped(&self, name: &str) {
+        self.dropped.get_or_init(|| name.into());
     }
 
     /// Takes a moment at which no changes that go together are made by half.

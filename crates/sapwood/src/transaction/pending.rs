@@ -47,7 +47,10 @@ impl Writes {
 
     /// Refuses where a table takes no changes.
     pub(super) fn expect_changes(&self) -> Result<()> {
-        self.0.iter().try_for_each(|changed| changed.table.kept().expect_changes())
+        self.0.iter().try_for_each(|changed| {
+            changed.table.kept().expect_changes()?;
+            changed.table.kept().expect_there()
+        })
     }
 
     pub(super) fn stripes(&self) -> Vec<Stripe> {
@@ -114,6 +117,8 @@ pub(super) fn commit<'db>(
 ) -> Result<Option<Unsettled<'db>>> {
     writes.expect_changes()?;
     let (versions, log) = (db.versions(), db.log());
+    let mut stripes = writes.stripes();
+    versions.let_pass(&stripes);
     let holds_trees = trees.is_some();
     let mut is_in_way = false;
     let all = || -> Result<Result<Option<Unsettled<'db>>>, Conflict> {
@@ -130,7 +135,7 @@ pub(super) fn commit<'db>(
                 None => tx.commit(),
             })
         });
-        reads.commit(&mut writes.stripes(), || writes.make(log, last))
+        reads.commit(&mut stripes, || writes.make(log, last))
     };
     // Around the stripes: what goes together may wait for a stripe, and a checkpoint for what goes together.
     let done = match log {

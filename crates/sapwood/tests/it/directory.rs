@@ -366,6 +366,53 @@ fn what_a_later_version_has_written_is_not_called_damaged() {
     assert_eq!(fs::read(&file).expect("it is there"), bytes);
 }
 
+/// One file of each engine at a time. None is taken for a leftover and removed, and no older state is opened.
+#[test]
+fn files_of_a_later_version_are_refused_and_stay() {
+    let path = directory();
+    let db = open(&path);
+    let hash = db.create_hash_table("hash", plain()).expect("a free name");
+    hash.put("k", "v").expect("room");
+    hash.checkpoint(Cut::Full).expect("written");
+    drop(hash);
+    db.create_tree_table("tree", TreeTableOptions::default()).expect("a free name");
+    db.close().expect("written");
+    let all = || {
+        let mut all = std::collections::BTreeMap::new();
+        let mut folders = vec![path.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).expect("listed") {
+                let entry = entry.expect("listed").path();
+                match entry.is_dir() {
+                    true => folders.push(entry),
+                    false => drop(all.insert(entry.clone(), fs::read(entry).expect("read"))),
+                }
+            }
+        }
+        all
+    };
+    let files = all();
+    // A magic of 8 bytes, and the version: of parts of the log, the heap of trees, and files of hash tables.
+    let is_versioned = |bytes: &[u8]| {
+        bytes.starts_with(b"SW") && bytes.len() > 16 && bytes[8] < 9 && bytes[9..12] == [0; 3]
+    };
+    let mut kinds = std::collections::BTreeSet::new();
+    for (file, bytes) in files.iter().filter(|(_, bytes)| is_versioned(bytes)) {
+        let mut later = bytes.clone();
+        later[8] = 9;
+        fs::write(file, &later).expect("written");
+        let opened = Db::open(path.path()).and_then(|db| db.hash_table("hash").map(drop));
+        let told = opened.expect_err("another format").to_string();
+        let name = file.file_name().expect("a file").to_string_lossy().into_owned();
+        assert!(told.contains("written by format 9") && told.contains("upgrade"), "{name}: {told}");
+        assert!(!told.contains("drop") && !told.contains("copy"), "{told}");
+        assert_eq!(fs::read(file).expect("it is there"), later, "{name}");
+        fs::write(file, bytes).expect("written");
+        kinds.insert(name.split(['-', '.', '0']).next().map(str::to_owned));
+    }
+    assert!(kinds.len() >= 4, "{kinds:?} of {:?}", files.keys());
+}
+
 #[test]
 fn options_that_are_cut_off_are_named_with_file_and_offset() {
     let path = directory();

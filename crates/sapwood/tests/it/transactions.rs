@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use sapwood::{
     Compute, Computed, Db, Direction, Error, HashEngineError, HashTableOptions, OrderedEngineError,
@@ -533,4 +534,75 @@ fn what_is_committed_is_there_again_as_a_whole() {
     let db = Db::open(path.path()).expect("the directory is free");
     assert_eq!(self::tables(&db).each_ref().map(entries), before);
     assert_eq!(before[1].len(), 200);
+}
+
+/// A table that is dropped while a transaction has changed it: the commit is refused, and changes nothing.
+#[test]
+fn a_commit_to_a_dropped_table_is_refused() {
+    let path = tempfile::TempDir::new().expect("a directory for the test");
+    let stored = Db::open(path.path()).expect("the directory is free");
+    for (db, is_in_memory) in [(Db::in_memory(), true), (stored, false)] {
+        let other = db.create_ordered_table("other", Default::default()).expect("made");
+        let mut dropped: Vec<Table> =
+            vec![db.create_ordered_table("dropped", Default::default()).expect("made").into()];
+        if is_in_memory {
+            // One in a directory is in use, and stays.
+            dropped.push(db.create_hash_table("gone", Default::default()).expect("made").into());
+        }
+        for table in &dropped {
+            let tx = db.begin().expect("begun");
+            tx.put(&other, "k", "v").expect("put");
+            tx.put(table, "k", "v").expect("put");
+            let mut batch = db.batch();
+            batch.put(&other, "k", "v").expect("put");
+            batch.put(table, "k", "v").expect("put");
+            db.drop_table(table.name()).expect("dropped");
+            for refused in [tx.commit(), batch.commit()] {
+                let refused = refused.expect_err("the table is gone");
+                assert!(
+                    matches!(&refused, Error::TableDropped { table: name } if **name == *table.name()),
+                    "{refused}"
+                );
+            }
+            assert_eq!(other.get("k"), Ok(None), "half of the transaction is there");
+            match table.put("k", "v") {
+                Ok(()) => assert!(is_in_memory, "the change is nowhere"),
+                Err(refused) => {
+                    assert!(matches!(refused, Error::TableDropped { .. }), "{refused}");
+                    assert!(!is_in_memory);
+                }
+            }
+        }
+    }
+}
+
+/// A transaction that lasts gets on beside short ones of the same key: after some runs it has its turn.
+#[test]
+fn a_long_transaction_on_a_hot_key_is_not_starved() {
+    let db = Db::in_memory();
+    let table = db.create_ordered_table("t", Default::default()).expect("made");
+    let has_ended = AtomicBool::new(false);
+    let long = |_| {
+        db.transaction_with(Retry::times(60), |tx| {
+            let sum = tx.get_counter(&table, "hot")?.unwrap_or(0);
+            thread::sleep(Duration::from_millis(2));
+            tx.put(&table, "hot", (sum + 1).to_le_bytes())
+        })
+    };
+    let (done, short) = thread::scope(|scope| {
+        let short = scope.spawn(|| {
+            let mut count = 0;
+            while !has_ended.load(Ordering::Relaxed) {
+                db.transaction_with(Retry::times(u32::MAX), |tx| tx.add(&table, "hot", 1))
+                    .expect("it is run again");
+                count += 1;
+            }
+            count
+        });
+        let done: Vec<_> = (0..20).map(long).collect();
+        has_ended.store(true, Ordering::Relaxed);
+        (done, short.join().expect("no panic"))
+    });
+    assert!(done.iter().all(Result::is_ok), "{done:?}");
+    assert_eq!(table.get_counter("hot"), Ok(Some(short + 20)), "an addition is lost");
 }
