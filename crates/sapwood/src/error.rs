@@ -595,6 +595,7 @@ fn numbers(known: &[u64]) -> String {
 /// What only the facade knows to say: the option by its name here.
 fn next_step(cause: &OrderedEngineError) -> &'static str {
     match cause {
+        OrderedEngineError::Journal(_) => "; make room on the disk, and try again",
         OrderedEngineError::OutOfMemory { budget: u64::MAX, .. } => "",
         OrderedEngineError::OutOfMemory { .. } => " (`OrderedTableOptions::memory_budget`)",
         _ => "",
@@ -628,16 +629,20 @@ fn log_next_step(cause: &LogError) -> &'static str {
         | LogError::Newer { .. }
         | LogError::Table(_)
         | LogError::Gone { .. } => "",
+        LogError::NoRoom { .. } => {
+            "; make room on the disk, and try again: the database need not be opened anew"
+        }
         LogError::Contents { .. } => "; the log keeps all changes until a checkpoint succeeds",
         _ => {
-            "; tables can be read on, and take no changes: make room, or mend the disk, and open the \
-             directory again, which has all that the log took"
+            "; tables can be read on, and take no changes: mend the disk, and open the directory again; \
+             of the changes behind the last sync it has the first ones, all, some or none"
         }
     }
 }
 
 fn hash_next_step(cause: &HashEngineError) -> &'static str {
     match cause {
+        HashEngineError::Journal(_) => "; make room on the disk, and try again",
         HashEngineError::OutOfMemory { budget: u64::MAX, .. } => "",
         HashEngineError::OutOfMemory { .. } => " (`HashTableOptions::memory_budget`, `Db::open`)",
         HashEngineError::ValueLength { min, max, .. } if min < max => {
