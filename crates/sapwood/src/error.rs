@@ -468,6 +468,39 @@ impl Error {
         }
     }
 
+    /// Whether the disk had no room. A change that is refused so was not made, and another may be made
+    /// once there is room; of a batch [`HashBatch`](Self::HashBatch) and
+    /// [`OrderedBatch`](Self::OrderedBatch) say how much was.
+    ///
+    /// ```
+    /// use sapwood::{Db, OrderedTableOptions};
+    ///
+    /// let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
+    /// match table.put(b"k", b"v") {
+    ///     Err(error) if error.lacks_room() => println!("{error}"),
+    ///     done => done?,
+    /// }
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn lacks_room(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        let is_full = |kind: &std::io::ErrorKind| matches!(kind, StorageFull | QuotaExceeded);
+        match self {
+            Error::Log { cause: LogError::NoRoom { .. }, .. }
+            | Error::HashEngine { cause: HashEngineError::Journal(_), .. }
+            | Error::HashBatch { cause: HashEngineError::Journal(_), .. }
+            | Error::OrderedEngine { cause: OrderedEngineError::Journal(_), .. }
+            | Error::OrderedBatch { cause: OrderedEngineError::Journal(_), .. } => true,
+            Error::HashEngine { cause: HashEngineError::Io { kind, .. }, .. }
+            | Error::HashBatch { cause: HashEngineError::Io { kind, .. }, .. }
+            | Error::TreeEngine { cause: TreeEngineError::Io { kind, .. }, .. }
+            | Error::Trees { cause: TreeEngineError::Io { kind, .. }, .. } => is_full(kind),
+            #[cfg(feature = "rollup")]
+            Error::Rollup { cause: crate::rollup::Error::Io { kind, .. }, .. } => is_full(kind),
+            _ => false,
+        }
+    }
+
     /// What the engine said, when it was the engine of an ordered table that refused.
     ///
     /// ```

@@ -107,7 +107,7 @@ fn run_whole(call: &mut Call<'_>) -> Answer {
     }
     if !call.is_exclusive() {
         // Of several keys, or entries of a table, all are changed, or none.
-        return match command.keys.last < 0 || command.group == "tables" {
+        return match command.keys.last < 0 || command.group == "table" {
             true => run_with_room(call),
             false => (command.run)(call),
         };

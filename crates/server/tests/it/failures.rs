@@ -220,6 +220,9 @@ fn a_key_whose_value_cannot_be_read_ends_later() {
     }
 }
 
+/// A row of the roll-up `edits`.
+const ROW: &[u8] = br#"{"time": "2013-01-01", "page": "Oak", "size": 1, "added": 3}"#;
+
 /// The log has no room for another part: a folder is in its place.
 struct FullLog(PathBuf);
 
@@ -269,6 +272,7 @@ fn a_change_that_the_log_has_no_room_for_is_not_there_and_the_server_goes_on_onc
     client.line("set ending 1 px 1000");
     client.line("sw.create t engine ordered");
     client.line("sw.put t k v");
+    crate::rollups::create(&mut client);
     let mut reader = Client::new(&service);
     let mut all = || -> Vec<Value> {
         let lines =
@@ -279,7 +283,7 @@ fn a_change_that_the_log_has_no_room_for_is_not_there_and_the_server_goes_on_onc
     let full = FullLog::new(&folder, &mut client);
     let before = all();
     let piece = vec![b'p'; 9_000];
-    let refused: [&[&[u8]]; 23] = [
+    let refused: [&[&[u8]]; 24] = [
         &[b"set", b"new", b"1"],
         &[b"set", b"a", b"1", b"px", b"50"],
         &[b"set", b"new", &long],
@@ -301,7 +305,8 @@ fn a_change_that_the_log_has_no_room_for_is_not_there_and_the_server_goes_on_onc
         &[b"expire", b"a", b"100"],
         &[b"persist", b"ending"],
         &[b"sw.put", b"t", b"k", b"w"],
-        &[b"sw.put", b"t", b"k", b"w", b"l", b"w"],
+        &[b"sw.ingest", b"edits", b"format", b"json", ROW],
+        &[b"sw.mput", b"t", b"k", b"w", b"l", b"w"],
         &[b"flushall"],
     ];
     assert_eq!(persistence(&mut client, "aof_last_write_status"), "err");
