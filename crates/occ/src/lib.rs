@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`versions`] | a word for each stripe of keys: how often it changed, and what changes it now |
-//! | [`reads`] | what a transaction has read, and its commit |
+//! | [`reads`] | what a transaction has read, and its commit; that of many keys, each by its value |
 //!
 //! The crate knows no keys, values or tables. Keys fall into *stripes* by a hash; two keys of one stripe
 //! are one key to it, which costs a conflict now and then, and is never wrong. It runs closures that
@@ -43,7 +43,7 @@ pub mod versions;
 #[cfg(all(loom, test))]
 mod occ_loom;
 
-pub use reads::Reads;
+pub use reads::{Look, Reads};
 pub use versions::{Shared, SharedAtOnce, Stripe, Versions};
 
 /// The transaction met another, or a change, and has to begin again.
