@@ -142,7 +142,7 @@ fn single_rows_are_put_and_removed() {
             (&["put", "town", "line=U1", "stop=x", "waiting=long"], "`long` is no f64"),
             (&["put", "town", "platform=2"], "`platform=2` names no column"),
             (&["put", "town", "line=U1", "--table", "none"], "no table `none`"),
-            (&["put", "stops", "line=U1"], "holds no database"),
+            (&["put", "stops", "line=U1"], "there is no directory stops"),
         ] {
             let (code, found) = files.failed(args);
             assert!(code != 0 && found.contains(says), "{found}");

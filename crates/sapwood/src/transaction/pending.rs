@@ -58,47 +58,62 @@ impl Writes {
         keys.collect()
     }
 
-    fn each(&self) -> impl Iterator<Item = (&Buffered, &[u8], Option<&[u8]>)> {
+    fn each(&self) -> impl Iterator<Item = Change<'_>> {
         self.0.iter().flat_map(|Changed { table, values }| {
             values.iter().map(move |(key, value)| (table, &key[..], value.as_deref()))
         })
     }
+}
 
-    /// Makes all changes, then runs `last`; takes them back where one is refused, or `last` is.
-    fn make<R>(&self, log: Option<&DbLog>, last: Option<Last<'_, R>>) -> Result<Option<R>> {
-        let mut each = self.each();
-        if let (Some((table, key, value)), None, None) = (each.next(), each.next(), &last) {
-            return table.set(key, value).map(|()| None);
-        }
-        let mut made: Vec<(&Buffered, &[u8], Option<Vec<u8>>)> = Vec::new();
-        let make_all = || {
-            for (table, key, value) in self.each() {
-                made.push((table, key, table.exchange(key, value)?));
-            }
-            last.map(|last| last()).transpose()
-        };
-        let done = make_all();
-        done.map_err(|refused| match take_back(made) {
-            Ok(()) => refused,
-            Err((table, cause)) => {
-                if let Some(log) = log {
-                    // It must not have half of them.
-                    let why =
-                        format!("a transaction that was refused stays in memory by half: {cause}");
-                    log.wal().refuse(LogError::Contents { why });
-                }
-                Error::HalfMade { table, cause: Box::new(cause) }
-            }
-        })
+/// A key of a table, and the value that it gets, or none if it is removed.
+pub(super) type Change<'w> = (&'w Buffered, &'w [u8], Option<&'w [u8]>);
+
+/// Makes all changes, then runs `last`; takes them back where one is refused, or `last` is. The
+/// caller has the stripes of the keys.
+pub(super) fn make<'w, R>(
+    db: &Db,
+    mut changes: impl Iterator<Item = Change<'w>>,
+    last: Option<Last<'_, R>>,
+) -> Result<Option<R>> {
+    let Some(first) = changes.next() else { return last.map(|last| last()).transpose() };
+    let second = changes.next();
+    if second.is_none() && last.is_none() {
+        let (table, key, value) = first;
+        return table.set(key, value).map(|()| None);
     }
+    let mut made: Vec<(&Buffered, &[u8], Option<Vec<u8>>)> = Vec::new();
+    let make_all = || {
+        for (table, key, value) in [first].into_iter().chain(second).chain(changes) {
+            made.push((table, key, table.exchange(key, value)?));
+            db.versions().step();
+        }
+        last.map(|last| last()).transpose()
+    };
+    let done = make_all();
+    done.map_err(|refused| match take_back(db, made) {
+        Ok(()) => refused,
+        Err((table, cause)) => {
+            if let Some(log) = db.log() {
+                // It must not have half of them.
+                let why =
+                    format!("a transaction that was refused stays in memory by half: {cause}");
+                log.wal().refuse(LogError::Contents { why });
+            }
+            Error::HalfMade { table, cause: Box::new(cause) }
+        }
+    })
 }
 
 /// What comes after all changes of a commit.
-type Last<'l, R> = Box<dyn FnOnce() -> Result<R> + 'l>;
+pub(super) type Last<'l, R> = Box<dyn FnOnce() -> Result<R> + 'l>;
 
 /// Gives keys the values that they had, the last one first.
-fn take_back(made: Vec<(&Buffered, &[u8], Option<Vec<u8>>)>) -> Result<(), (Arc<str>, Error)> {
+fn take_back(
+    db: &Db,
+    made: Vec<(&Buffered, &[u8], Option<Vec<u8>>)>,
+) -> Result<(), (Arc<str>, Error)> {
     for (table, key, before) in made.into_iter().rev() {
+        db.versions().step();
         table.set(key, before.as_deref()).map_err(|cause| (Arc::clone(table.name()), cause))?;
     }
     Ok(())
@@ -130,7 +145,7 @@ pub(super) fn commit<'db>(
                 None => tx.commit(),
             })
         });
-        reads.commit(&mut writes.stripes(), || writes.make(log, last))
+        reads.commit(&mut writes.stripes(), || make(db, writes.each(), last))
     };
     // Around the stripes: what goes together may wait for a stripe, and a checkpoint for what goes together.
     let done = match log {

@@ -178,7 +178,7 @@ fn types_that_are_said_stay() {
     assert!(!source.is_too_narrow());
     let options = FrameOptions { types: vec![("z".into(), Type::Text)], ..FrameOptions::default() };
     let what = open(&path, &options).err().expect("no such column");
-    assert_eq!(what, "a.csv: no column `z` is there to be text; there are `a`, `b`");
+    assert_eq!(what, "a.csv: no column `z`; the file has `a`, `b` (it was to be text)");
 }
 
 #[test]
