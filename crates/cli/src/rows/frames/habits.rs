@@ -1,5 +1,5 @@
-//! Habits of programs for tables that are no CSV, or no values that a column here can have: told, so
-//! that nobody takes it for something else.
+//! Habits of programs for tables that are no CSV, or no values that a column here can have. Notices
+//! tell them, since rows would look right.
 
 /// Rows that are looked at.
 pub(super) const ROWS: usize = 100;
