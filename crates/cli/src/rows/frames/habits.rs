@@ -21,9 +21,10 @@ pub(super) fn delimiter_line(text: &[u8]) -> Option<(u8, usize)> {
 
 /// Looks for a blank line with others behind it.
 pub(super) fn has_blank_line(rows: &[u8]) -> bool {
-    let lines = rows.trim_ascii_end().split(|byte| *byte == b'\n');
+    let rows = rows.trim_ascii_end();
+    let lines = rows.split(|byte| *byte == b'\n');
     let mut lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    lines.any(<[u8]>::is_empty)
+    !rows.is_empty() && lines.any(<[u8]>::is_empty)
 }
 
 /// The notice of a column of text whose values all are numbers or days in another way of writing.

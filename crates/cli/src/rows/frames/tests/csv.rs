@@ -196,7 +196,8 @@ fn errors_name_their_line() {
             let source = open(&path, &options).expect("a source");
             for columns in [&[][..], &[0], &[0, 1]] {
                 let what = scan(&source, columns, 1).expect_err(expected);
-                assert_eq!(short(&path, &what), format!("a.csv, {expected}"));
+                let what = short(&path, &what);
+                assert!(what.starts_with(&format!("a.csv, {expected}")), "{what}");
             }
             let options = FrameOptions { malformed: Malformed::Skip, ..options };
             let source = open(&path, &options).expect("a source");
