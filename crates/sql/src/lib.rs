@@ -21,7 +21,6 @@ mod kind;
 mod like;
 mod node;
 mod out;
-mod parameters;
 mod parse;
 mod plan;
 mod session;
@@ -34,10 +33,9 @@ pub use answer::Answer;
 pub use bind::function_names;
 pub use error::{Error, ErrorKind, Result};
 pub use execute::Options;
-pub use parameters::parameter;
-pub use session::{Outcome, Session, Statement, parse, parse_with};
+pub use session::{Outcome, Session, Statement, parse};
 pub use source::{
-    Catalog, Change, ChangeError, Changed, Filling, Insertion, KeyFilter, Request, Scan, Sink,
-    Source, SourceColumn, SourceResult, TableName, TableSummary,
+    Catalog, Change, ChangeError, Changed, Filling, KeyFilter, Request, Scan, Sink, Source,
+    SourceColumn, SourceResult, TableName, TableSummary,
 };
 pub use vector::{BATCH_ROWS, Batch, Data, Strings, Vector};

@@ -219,73 +219,53 @@ pub trait Scan: Sync {
 /// What an update makes of a row: the row anew, or none if it stays as it is.
 pub type Changed = Result<Option<Vec<Value<'static>>>, crate::Error>;
 
-/// Changes of the rows of a table: each call changes all that it is to, or nothing.
+/// Changes of rows.
 pub trait Change: Sync {
-    /// Begins to put new rows.
+    /// Puts new rows, which have a value for each column.
     ///
     /// # Errors
-    /// Why rows cannot be put.
-    fn insert(&self) -> SourceResult<Box<dyn Insertion + '_>>;
+    /// Why a row cannot be put: its key is there, or a value does not fit. Rows before it are there.
+    fn insert(&self, rows: &mut dyn Iterator<Item = Vec<Value<'static>>>) -> SourceResult<u64>;
 
-    /// Changes the rows with these names, as `change` says, which may be asked again for a row that
-    /// others change meanwhile. Answers how many are changed: rows that are gone, or stay as they
-    /// are, are not.
+    /// Puts the rows of a batch, which has a vector for each column, in the representation of the column's type.
     ///
     /// # Errors
-    /// Why that cannot be; all rows are as they were then.
+    /// As of [`insert`](Self::insert).
+    fn insert_batch(&self, batch: &Batch, columns: &[SourceColumn]) -> SourceResult<u64> {
+        let mut failed = None;
+        let mut rows = (0..batch.len).map_while(|row| {
+            let values = batch.columns.iter().zip(columns);
+            let values = values
+                .map(|(vector, column)| vector.value(row, &column.kind).map(Value::into_owned));
+            let values = values.collect::<Result<Vec<_>, _>>();
+            values.map_err(|error| failed = Some(error.to_string())).ok()
+        });
+        let count = self.insert(&mut rows)?;
+        failed.map_or(Ok(count), Err)
+    }
+
+    /// Changes the row with this name, atomically. False if it is gone, or stays as it is.
+    ///
+    /// # Errors
+    /// Why that cannot be; the row is as it was then.
     fn update(
         &self,
-        ids: &[&[u8]],
+        id: &[u8],
         change: &mut dyn FnMut(&[Value<'_>]) -> Changed,
-    ) -> Result<u64, ChangeError>;
+    ) -> Result<bool, ChangeError>;
 
-    /// Removes the rows with these names that still are as wanted. Answers how many.
+    /// Removes the row with this name if it still is as wanted, atomically. False if it is gone, or is not.
     ///
     /// # Errors
-    /// Why that cannot be; all rows are there then.
+    /// Why that cannot be; the row is there then.
     fn remove(
         &self,
-        ids: &[&[u8]],
+        id: &[u8],
         wanted: &mut dyn FnMut(&[Value<'_>]) -> Result<bool, crate::Error>,
-    ) -> Result<u64, ChangeError>;
+    ) -> Result<bool, ChangeError>;
 }
 
-/// New rows of a table, which are there once all of them are. Dropped before, they never were.
-pub trait Insertion: Sync {
-    /// Takes a row, which has a value for each column.
-    ///
-    /// # Errors
-    /// Why it cannot be put: its key is there, or a value does not fit.
-    fn row(&self, row: &[Value<'_>]) -> SourceResult<()>;
-
-    /// Takes the rows of a batch, which has a vector for each column, in the representation of the
-    /// column's type.
-    ///
-    /// # Errors
-    /// As of [`row`](Self::row).
-    fn batch(&self, batch: &Batch, columns: &[SourceColumn]) -> SourceResult<()> {
-        for row in 0..batch.len {
-            let values = batch.columns.iter().zip(columns);
-            let values = values.map(|(vector, column)| vector.value(row, &column.kind));
-            let values = values.collect::<Result<Vec<_>, _>>();
-            self.row(&values.map_err(|error| error.to_string())?)?;
-        }
-        Ok(())
-    }
-
-    /// Bytes of memory that the rows take until they are put.
-    fn memory(&self) -> usize {
-        0
-    }
-
-    /// Puts the rows: how many.
-    ///
-    /// # Errors
-    /// As of [`row`](Self::row); none is put then.
-    fn finish(self: Box<Self>) -> SourceResult<u64>;
-}
-
-/// Why rows were not changed.
+/// Why a row was not changed.
 #[derive(Debug)]
 pub enum ChangeError {
     /// The source refuses.

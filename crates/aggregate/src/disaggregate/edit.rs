@@ -63,7 +63,9 @@ impl FieldEdit {
     ) -> Result<FieldEdit> {
         let Some(number) = layout.find(field) else {
             let known = layout.fields().iter().map(|field| &field.name[..]);
-            return Err(QueryError::no_field(field, &known.collect::<Vec<_>>()));
+            let known = known.collect::<Vec<_>>().join(", ");
+            let why = format!("there is no field `{field}`; the layout has {known}");
+            return Err(QueryError::Query(why));
         };
         let target = Target::new(&layout.fields()[number])?;
         let operand = match (operand.canonical(), target.is_float()) {

@@ -30,7 +30,6 @@ use sapwood::{BulkLoad, Db, Engine, HashEngineError, OrderedEngineError, Table, 
 
 use crate::args::key_spec::ColumnType;
 use crate::args::rows::{CompactAt, Duplicates, EngineName, Input};
-use crate::rows::columns::no_column;
 use crate::rows::counts::Counts;
 use crate::rows::frames::{FileSource, FrameOptions, Malformed};
 use crate::rows::kept::{Filling, Held};
@@ -78,15 +77,6 @@ pub(crate) struct TypedLoaded {
     pub(crate) counts: Counts,
 }
 
-/// Says which columns of a file are to be loaded, by the names that it has, before all of it is
-/// read: none for all.
-pub(crate) type Asked<'a> = dyn Fn(&FileSource) -> Outcome<Option<Vec<String>>> + 'a;
-
-/// All columns.
-pub(crate) fn all(_: &FileSource) -> Outcome<Option<Vec<String>>> {
-    Ok(None)
-}
-
 /// Where rows are kept, and how.
 pub(crate) struct Keep<'a> {
     pub(crate) directory: &'a Path,
@@ -102,11 +92,10 @@ pub(crate) fn load(
     input: &Input,
     keyless: Keyless,
     keep: Option<&mut Keep<'_>>,
-    asked: &Asked<'_>,
     ui: &Ui,
 ) -> Outcome<TypedLoaded> {
     let directory = keep.as_ref().map(|keep| keep.directory);
-    load_into(input, keyless, keep, asked, ui).map_err(|failure| match (failure, directory) {
+    load_into(input, keyless, keep, ui).map_err(|failure| match (failure, directory) {
         (Failure::Interrupted(done), Some(directory)) => {
             Failure::Interrupted(format!("{done}; {}", nothing_kept(directory)))
         }
@@ -118,7 +107,6 @@ fn load_into(
     input: &Input,
     keyless: Keyless,
     mut keep: Option<&mut Keep<'_>>,
-    asked: &Asked<'_>,
     ui: &Ui,
 ) -> Outcome<TypedLoaded> {
     let engine = check(input)?;
@@ -133,7 +121,6 @@ fn load_into(
     let options = options_of(input);
     let file = FileSource::open(&input.file, &options, ui)?;
     check_key(input, &file)?;
-    let asked = asked(&file)?;
     let table = match &mut keep {
         Some(keep) => {
             keep.promise = Some(ui.interrupt.promise());
@@ -166,8 +153,8 @@ fn load_into(
             (file, schema, Some((table, held)))
         }
         None => {
-            let file = file.reopen_for(asked.as_deref())?;
-            let schema = schema_of(input, &file, asked.as_deref())?;
+            let file = file.reopen()?;
+            let schema = schema_of(input, &file)?;
             (file, schema, None)
         }
     };
@@ -350,8 +337,13 @@ fn check_key(input: &Input, file: &FileSource) -> Outcome {
                 column = shown(column)
             )));
         }
-        let names = columns.iter().map(|column| &column.name);
-        return Err(Failure::Failed(no_column(name, "the file", names)));
+        let there: Vec<String> =
+            columns.iter().take(40).map(|column| quoted(&column.name)).collect();
+        return Err(Failure::Failed(format!(
+            "no column {}; the file has {}",
+            quoted(name),
+            there.join(", ")
+        )));
     }
     Ok(())
 }
@@ -459,13 +451,10 @@ fn widen(db: &Db, table: &Table, widenings: Vec<Widening>, ui: &Ui) -> Outcome {
 }
 
 /// The schema of a new table: columns of the key always have values, and keep their type.
-fn schema_of(input: &Input, file: &FileSource, asked: Option<&[String]>) -> Outcome<Schema> {
+fn schema_of(input: &Input, file: &FileSource) -> Outcome<Schema> {
     let key: Vec<&String> =
         input.key.iter().flat_map(|key| &key.columns).map(|(name, _)| name).collect();
     let columns = file.columns().iter().zip(file.stored_kinds());
-    let columns = columns.filter(|(column, _)| {
-        key.contains(&&column.name) || asked.is_none_or(|asked| asked.contains(&column.name))
-    });
     let builder = columns.fold(Schema::builder(), |builder, (column, stored)| {
         let SourceColumn { name, kind, .. } = column.clone();
         match key.contains(&&name) {
