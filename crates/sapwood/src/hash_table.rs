@@ -718,10 +718,7 @@ impl HashTable {
     #[cold]
     #[inline(never)]
     fn refused(&self, cause: HashEngineError) -> Error {
-        match cause {
-            HashEngineError::Journal(refused) => self.shared.kept.refused(refused),
-            cause => Error::HashEngine { table: Arc::clone(&self.shared.name), cause },
-        }
+        Error::HashEngine { table: Arc::clone(&self.shared.name), cause }
     }
 }
 

@@ -78,9 +78,7 @@ impl From<sapwood::Error> for Refusal {
             | Error::OrderedEngine { cause: OrderedEngineError::OutOfMemory { .. }, .. } => {
                 OUT_OF_MEMORY
             }
-            error if error.lacks_room() || matches!(error, Error::Log { .. }) => {
-                Refusal::Text(format!("MISCONF {error}").into())
-            }
+            error @ Error::Log { .. } => Refusal::Text(format!("MISCONF {error}").into()),
             error => Refusal::err(error),
         }
     }

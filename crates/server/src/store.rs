@@ -17,6 +17,6 @@ mod expiries;
 mod heads;
 pub mod keyspace;
 pub(crate) mod memory;
-pub(crate) mod parts;
+mod parts;
 pub(crate) mod tables;
 pub(crate) mod tidying;

@@ -14,7 +14,6 @@ mod durability;
 mod either;
 mod engines;
 mod filled;
-mod full_disk;
 mod golden;
 mod hash_compute;
 mod hash_table;
