@@ -154,7 +154,8 @@ fn ring_links(root: &Path) -> Result<String, String> {
 
 pub(crate) fn loom(preemptions: u32) -> Steps {
     let packages = [&MODELLED[..], &[MODELLED_SLOWLY_BUILT]].concat();
-    Ok(vec![models(&packages, preemptions)])
+    // Those that take a minute each, too.
+    Ok(vec![models(&packages, preemptions).env("LOOM_LONG", "1")])
 }
 
 /// A profile of its own, for the number of interleavings; its own target folder, for the other flags. One build for

@@ -32,7 +32,21 @@ fn map_of(chunk_entries: usize) -> Arc<ChunkMap> {
 }
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
-    loom::model(move || {
+    check_with(&loom::model::Builder::new(), check);
+}
+
+/// As [`model`], of one that takes a minute where threads are preempted twice: they are once, unless `LOOM_LONG` is
+/// set, as by `cargo xtask loom`.
+fn model_long(check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    if std::env::var_os("LOOM_LONG").is_none() {
+        builder.preemption_bound = builder.preemption_bound.map(|most| most.min(1));
+    }
+    check_with(&builder, check);
+}
+
+fn check_with(builder: &loom::model::Builder, check: impl Fn() + Sync + Send + 'static) {
+    builder.check(move || {
         model::reset();
         check();
     });

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::{model, small_map, spawn, stay};
+use super::{model, model_long, small_map, spawn, stay};
 use crate::{ChunkMap, Compute, Direction, ValueMut};
 
 /// A record is not freed under a reader: one that was inside keeps its bytes.
@@ -54,7 +54,7 @@ fn loom_reclaim_closure() {
 /// the range that it came from goes on.
 #[test]
 fn loom_reclaim_entry() {
-    model(|| {
+    model_long(|| {
         let map = small_map();
         map.put(b"a", &[1; 8]).expect("memory");
         map.put(b"c", &[1; 8]).expect("memory");
@@ -120,7 +120,7 @@ fn loom_reclaim_scan_down() {
 /// As a scan, from copies of the keys; the key it stands on goes.
 #[test]
 fn loom_reclaim_scan_keys() {
-    model(|| {
+    model_long(|| {
         let map = small_map();
         for key in [b"a", b"b"] {
             map.put(key, &[1; 8]).expect("memory");

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::{keys_of, map_of, model, rebalance, small_map, spawn};
+use super::{keys_of, map_of, model, model_long, rebalance, small_map, spawn};
 use crate::{ChunkMap, Direction};
 
 /// A scan beside a run sees none of its keys or those up to its end, and all others.
@@ -70,7 +70,7 @@ fn loom_first_moves() {
 #[test]
 fn loom_first_of_a_delta_that_was_read() {
     for comes in [true, false] {
-        model(move || {
+        model_long(move || {
             let map = map_of(32);
             map.put(b"d", b"1").expect("memory");
             rebalance(&map);
@@ -165,7 +165,7 @@ fn loom_keys_come_back() {
 /// As `loom_keys_removed`, while a third thread's rebalance takes the words to another chunk.
 #[test]
 fn loom_keys_removed_beside_rebalance() {
-    model(|| {
+    model_long(|| {
         let map = small_map();
         for key in [b"a", b"b"] {
             map.put(key, b"1").expect("memory");
