@@ -423,10 +423,10 @@ impl Db {
     /// Takes a table out of the database, and its files out of the directory. Its name is free
     /// at once.
     ///
-    /// The memory of a table goes back to the system when the last handle is dropped. Until then the
-    /// handles of a table in memory work on; those of a table in a directory, and transactions, take no
-    /// more changes of it ([`Error::TableDropped`]). A hash table in a directory answers
-    /// [`Error::TableInUse`] while it has handles.
+    /// The memory of a table in memory goes back to the system when the last handle is dropped,
+    /// and until then those handles work on; transactions that change it are refused
+    /// ([`Error::TableDropped`]). A hash table in a directory answers [`Error::TableInUse`] while it
+    /// has handles.
     ///
     /// # Errors
     /// [`Error::TableMissing`]; [`Error::TableInUse`]; [`Error::ReadOnly`] and [`Error::Directory`]
@@ -506,7 +506,6 @@ impl Db {
             },
             Slot::Rollup(table) => {
                 table.kept().drop_table()?;
-                table.kept().note_dropped(name);
                 if let (Place::Logged { id, .. }, Some(directory)) =
                     (&table.kept().place, &self.shared.directory)
                 {

@@ -112,8 +112,8 @@ pub enum Error {
         /// Some of the tables that are there, in order.
         known: Vec<String>,
     },
-    /// The table was dropped after the handle, or the transaction, had come by it.
-    #[error("table `{table}` was dropped: nothing was changed")]
+    /// A table that a transaction changes was dropped before its commit.
+    #[error("table `{table}` was dropped: the transaction changed nothing")]
     TableDropped {
         /// The name that it had.
         table: Arc<str>,

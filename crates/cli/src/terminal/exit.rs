@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use sapwood::aggregate;
-use sapwood::{Engine, Error, HashEngineError, OrderedEngineError};
+use sapwood::{Engine, Error, HashEngineError, OrderedEngineError, TreeEngineError};
 
 use crate::terminal::format::shown;
 use crate::terminal::stderr;
@@ -103,10 +103,13 @@ pub(crate) fn words(error: &Error) -> String {
             format!("table `{table}`: {cause}{option}")
         }
         Error::TreeEngine { table, cause } => format!("table `{table}`: {cause}"),
-        Error::Trees { path: Some(path), cause } => format!(
-            "the tree tables in {}: {cause}; bring that folder back from a copy if it stays so",
-            path.display()
-        ),
+        Error::Trees { path: Some(path), cause } => {
+            let next = match cause {
+                TreeEngineError::Newer { .. } => "",
+                _ => "; bring that folder back from a copy if it stays so",
+            };
+            format!("the tree tables in {}: {cause}{next}", path.display())
+        }
         Error::Trees { path: None, cause } => format!("the tree tables: {cause}"),
         Error::OrderedBatch { table, done, cause } => {
             format!("table `{table}`: stopped after {}: {cause}", entries(*done))

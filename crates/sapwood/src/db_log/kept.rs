@@ -88,10 +88,7 @@ impl Kept {
     pub(crate) fn expect_changes(&self) -> Result<()> {
         match &self.place {
             Place::Memory => Ok(()),
-            Place::Logged { log, .. } => {
-                log.check()?;
-                self.expect_there()
-            }
+            Place::Logged { log, .. } => log.check(),
             Place::ReadOnly(directory) => directory.expect_writable(),
         }
     }
@@ -104,7 +101,7 @@ impl Kept {
         }
     }
 
-    /// Notes that the table was dropped, for transactions that have changed it and for its handles.
+    /// Notes that the table was dropped, for transactions that have changed it.
     pub(crate) fn note_dropped(&self, name: &str) {
         self.dropped.get_or_init(|| name.into());
     }

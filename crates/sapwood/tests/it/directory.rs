@@ -397,18 +397,21 @@ fn files_of_a_later_version_are_refused_and_stay() {
         bytes.starts_with(b"SW") && bytes.len() > 16 && bytes[8] < 9 && bytes[9..12] == [0; 3]
     };
     let mut kinds = std::collections::BTreeSet::new();
-    for (file, bytes) in files.iter().filter(|(_, bytes)| is_versioned(bytes)) {
+    // An index of an older checkpoint is not read.
+    let is_image = |file: &Path| file.extension().is_some_and(|kind| kind == "image");
+    let versioned = files.iter().filter(|(file, bytes)| is_versioned(bytes) && !is_image(file));
+    for (file, bytes) in versioned {
         let mut later = bytes.clone();
         later[8] = 9;
         fs::write(file, &later).expect("written");
         let opened = Db::open(path.path()).and_then(|db| db.hash_table("hash").map(drop));
-        let told = opened.expect_err("another format").to_string();
         let name = file.file_name().expect("a file").to_string_lossy().into_owned();
+        let told = opened.expect_err(&name).to_string();
         assert!(told.contains("written by format 9") && told.contains("upgrade"), "{name}: {told}");
         assert!(!told.contains("drop") && !told.contains("copy"), "{told}");
         assert_eq!(fs::read(file).expect("it is there"), later, "{name}");
         fs::write(file, bytes).expect("written");
-        kinds.insert(name.split(['-', '.', '0']).next().map(str::to_owned));
+        kinds.insert(name.split(['-', '.']).next().map(str::to_owned));
     }
     assert!(kinds.len() >= 4, "{kinds:?} of {:?}", files.keys());
 }
