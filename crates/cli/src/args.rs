@@ -222,8 +222,8 @@ All rows that `get` shows are removed. The exit code is 1 if there are none.")]
 Examples:
   sapwood compact flights
 
-Older checkpoints of a table go with the files that they need. The heap of tree tables is used again, but
-not given back.")]
+Checkpoints that are kept need their files, so that a second run may give back more. The heap of tree
+tables is used again, but not given back.")]
     Compact(tables::Compact),
 
     /// List the checkpoints of a table in a directory, or go back to one

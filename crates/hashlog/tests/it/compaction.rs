@@ -211,31 +211,6 @@ fn writers_go_on_while_a_snapshot_is_read() {
     });
 }
 
-/// A walk of a moment follows the changes since then once, however many a key had: to begin again with each that comes
-/// from the disk would take hours here.
-#[test]
-fn a_snapshot_passes_many_changes_of_a_key() {
-    case!().once(|| {
-        const CHANGES: u64 = 30_000;
-        let mut options = options(0.5, 0);
-        (options.compaction, options.mutable_share) = (None, 0.0);
-        (options.page_bytes, options.memory_budget) = (4 << 10, Some(64 << 10));
-        let log = open(&SimDisk::new(), options);
-        log.put(&key(0), &bytes(7, 0)).unwrap();
-        let snapshot = log.snapshot().unwrap();
-        for index in 1..CHANGES {
-            log.put(&key(0), &bytes(8, index)).unwrap();
-        }
-        assert!(log_bytes(&log.stats()) > CHANGES * 100, "many are records of their own");
-        let mut seen = Vec::new();
-        let walked = snapshot.scan(|_, held| {
-            seen.push(held.to_vec());
-            std::ops::ControlFlow::<()>::Continue(())
-        });
-        assert_eq!((walked.is_ok(), seen), (true, vec![bytes(7, 0)]));
-    });
-}
-
 /// A thread that has other work gives memory back a page at a time. What was removed in memory is
 /// known to be garbage without a look at the log.
 #[test]
