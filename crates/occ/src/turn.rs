@@ -1,7 +1,7 @@
 //! The turn of a transaction that met conflict after conflict: commits and changes of others wait for it
 //! where they want the same stripes, for some time.
 //!
-//! A turn is advice. No invariant of [`versions`](crate::versions) depends on it, so that it may end at any
+//! A turn is advice. No invariant of the versions depends on it, so that it may end at any
 //! moment: a thread that waits for a turn goes on after its end, whatever it holds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use crate::Stripe;
-use crate::versions::PAUSE;
+/// The length of a sleep between looks at what a thread waits for.
+pub(crate) const PAUSE: Duration = Duration::from_micros(100);
 
 /// Ends of a turn, for one that lasts shorter or longer.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -27,8 +27,8 @@ pub(crate) struct Turns {
 #[derive(Debug)]
 struct Taken {
     thread: ThreadId,
-    /// In order.
-    stripes: Vec<Stripe>,
+    /// Numbers, in order.
+    stripes: Vec<u32>,
     until: Instant,
 }
 
@@ -40,7 +40,7 @@ pub struct Turn<'a>(&'a Turns);
 impl Turns {
     /// Lets others wait where they want one of these stripes, for at most `time`, and a second. None while
     /// another thread has the turn.
-    pub(crate) fn take(&self, mut stripes: Vec<Stripe>, time: Duration) -> Option<Turn<'_>> {
+    pub(crate) fn take(&self, mut stripes: Vec<u32>, time: Duration) -> Option<Turn<'_>> {
         stripes.sort_unstable();
         stripes.dedup();
         let mut taken = self.lock();
@@ -55,15 +55,15 @@ impl Turns {
 
     /// Waits while another thread has its turn with one of these stripes.
     #[inline]
-    pub(crate) fn let_pass(&self, stripes: &[Stripe]) {
+    pub(crate) fn let_pass(&self, stripes: impl Iterator<Item = u32> + Clone) {
         if self.is_taken.load(Ordering::Relaxed) {
             self.let_pass_slow(stripes);
         }
     }
 
     #[cold]
-    fn let_pass_slow(&self, stripes: &[Stripe]) {
-        while self.lock().as_ref().is_some_and(|taken| taken.holds_up(stripes)) {
+    fn let_pass_slow(&self, stripes: impl Iterator<Item = u32> + Clone) {
+        while self.lock().as_ref().is_some_and(|taken| taken.holds_up(stripes.clone())) {
             thread::sleep(PAUSE);
         }
     }
@@ -74,10 +74,10 @@ impl Turns {
 }
 
 impl Taken {
-    fn holds_up(&self, stripes: &[Stripe]) -> bool {
+    fn holds_up(&self, mut stripes: impl Iterator<Item = u32>) -> bool {
         self.thread != thread::current().id()
             && Instant::now() < self.until
-            && stripes.iter().any(|stripe| self.stripes.binary_search(stripe).is_ok())
+            && stripes.any(|stripe| self.stripes.binary_search(&stripe).is_ok())
     }
 }
 
@@ -96,22 +96,22 @@ mod tests {
     #[test]
     fn others_wait_for_a_turn_of_their_stripes_alone() {
         let turns = Turns::default();
-        let turn =
-            turns.take(vec![Stripe(3), Stripe(1), Stripe(3)], LONGEST).expect("none is taken");
-        assert!(turns.take(vec![Stripe(9)], LONGEST).is_none(), "one at a time");
+        let turn = turns.take(vec![3, 1, 3], LONGEST).expect("none is taken");
+        turns.lock().as_mut().expect("it is taken").until += Duration::from_secs(3_600);
+        assert!(turns.take(vec![9], LONGEST).is_none(), "one at a time");
         // Its own thread goes on, and so does one that wants other stripes.
-        turns.let_pass(&[Stripe(1)]);
-        let waited = |stripes: &[Stripe]| {
+        turns.let_pass([1].into_iter());
+        let waited = |stripe: u32| {
             let taken = turns.lock();
-            taken.as_ref().is_some_and(|taken| taken.holds_up(stripes))
+            taken.as_ref().is_some_and(|taken| taken.holds_up([stripe].into_iter()))
         };
         thread::scope(|scope| {
-            let other = scope.spawn(|| (waited(&[Stripe(1)]), waited(&[Stripe(2)])));
+            let other = scope.spawn(|| (waited(1), waited(2)));
             assert_eq!(other.join().expect("no panic"), (true, false));
         });
         drop(turn);
         thread::scope(|scope| {
-            let other = scope.spawn(|| waited(&[Stripe(1)]));
+            let other = scope.spawn(|| waited(1));
             assert!(!other.join().expect("no panic"));
         });
     }
@@ -119,9 +119,9 @@ mod tests {
     #[test]
     fn a_turn_that_is_not_given_back_ends() {
         let turns = Turns::default();
-        let _turn = turns.take(vec![Stripe(1)], Duration::ZERO).expect("none is taken");
+        let _turn = turns.take(vec![1], Duration::ZERO).expect("none is taken");
         thread::scope(|scope| {
-            scope.spawn(|| turns.let_pass(&[Stripe(1)]));
+            scope.spawn(|| turns.let_pass([1].into_iter()));
         });
     }
 }

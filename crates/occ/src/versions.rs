@@ -40,10 +40,10 @@ const VERSION: u64 = 1 << 20;
 const PATIENCE: u32 = if cfg!(loom) { 1 } else { 2_000 };
 /// ... and before it reads while no change may come.
 const PATIENCE_TO_READ: u32 = if cfg!(loom) { 0 } else { 32 };
-/// Times that a change sleeps for [`PAUSE`] while a commit has its stripe: a second or so. Mostly a commit is
-/// over long before; one that waits for a closure in which the change is made would never be.
+/// Times that a change sleeps for [`PAUSE`](crate::turn::PAUSE) while a commit has its stripe: a second or
+/// so. Mostly a commit is over long before; one that waits for a closure in which the change is made would
+/// never be.
 const PATIENCE_TO_CHANGE: u32 = if cfg!(loom) { u32::MAX } else { 10_000 };
-pub(crate) const PAUSE: Duration = Duration::from_micros(100);
 
 /// A stripe of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -177,14 +177,14 @@ impl Versions {
     /// Gives this thread its turn: changes, and commits that [let it pass](Self::let_pass), wait where they
     /// want one of these stripes, for at most `time`, and a second. None while another thread has the turn.
     pub fn take_turn(&self, stripes: Vec<Stripe>, time: Duration) -> Option<Turn<'_>> {
-        self.turns.take(stripes, time)
+        self.turns.take(stripes.into_iter().map(|stripe| stripe.0).collect(), time)
     }
 
     /// Waits while another thread has its [turn](Self::take_turn) with one of these stripes. Called before a
     /// commit holds anything; a change does so by itself.
     #[inline]
     pub fn let_pass(&self, stripes: &[Stripe]) {
-        self.turns.let_pass(stripes);
+        self.turns.let_pass(stripes.iter().map(|stripe| stripe.0));
     }
 
     fn share_word(&self, stripe: Stripe) -> Result<(), Conflict> {
@@ -355,7 +355,7 @@ impl Wait {
         if !self.backoff.is_completed() {
             return self.backoff.snooze();
         } else if self.sleeps {
-            return std::thread::sleep(PAUSE);
+            return std::thread::sleep(crate::turn::PAUSE);
         }
         yield_now();
     }
