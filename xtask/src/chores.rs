@@ -154,7 +154,7 @@ fn ring_links(root: &Path) -> Result<String, String> {
 
 pub(crate) fn loom(preemptions: u32) -> Steps {
     let packages = [&MODELLED[..], &[MODELLED_SLOWLY_BUILT]].concat();
-    // Those that take a minute each, too.
+    // Models that take a minute have all preemptions here.
     Ok(vec![models(&packages, preemptions).env("LOOM_LONG", "1")])
 }
 

@@ -35,8 +35,8 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
     check_with(&loom::model::Builder::new(), check);
 }
 
-/// As [`model`], of one that takes a minute where threads are preempted twice: they are once, unless `LOOM_LONG` is
-/// set, as by `cargo xtask loom`.
+/// Checks a model that takes a minute with two preemptions: with one, unless `cargo xtask loom` has set
+/// `LOOM_LONG`.
 fn model_long(check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     if std::env::var_os("LOOM_LONG").is_none() {

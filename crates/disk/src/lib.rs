@@ -31,6 +31,7 @@ mod reading;
 mod ring;
 #[cfg(feature = "sim")]
 mod sim;
+mod version;
 
 pub use begun::{BegunRead, OwnedRead};
 pub use blocks::{BLOCK_BYTES, Blocks};
@@ -44,6 +45,7 @@ pub use pending::{Pending, Work};
 pub use reading::{DiskReads, ReadsBy};
 #[cfg(feature = "sim")]
 pub use sim::{CrashImages, Faults, ReadFault, SECTOR_BYTES, SimDisk, SyncFault, WriteFault};
+pub use version::is_later_version;
 
 /// One read of a batch.
 #[derive(Debug)]

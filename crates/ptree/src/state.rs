@@ -164,14 +164,20 @@ impl TreeState {
         self.released.wait(writer).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the tree if no transaction has it; whether it did.
-    pub(crate) fn try_hold(&self) -> bool {
+    /// Takes the tree if no transaction has it, and answers true then.
+    ///
+    /// # Errors
+    /// [`Error::Abandoned`]: no run of the transaction would come by it.
+    pub(crate) fn try_hold(&self) -> Result<bool> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_free = writer.holder.is_none();
-        if is_free {
-            writer.holder = Some(this_thread());
+        match writer.holder {
+            Some(holder) if !is_live(holder) => {
+                return Err(Error::Abandoned { tree: self.name.clone() });
+            }
+            Some(_) => return Ok(false),
+            None => writer.holder = Some(this_thread()),
         }
-        is_free
+        Ok(true)
     }
 
     pub(crate) fn release(&self) {

@@ -12,7 +12,7 @@
 //! own is of version 1.
 
 use sapwood_disk::log::LogStart;
-use sapwood_disk::{CachedFile, checksum};
+use sapwood_disk::{CachedFile, checksum, is_later_version};
 
 use crate::error::{Error, Result};
 
@@ -25,8 +25,6 @@ const BYTES: usize = SHARED_AT + 8;
 /// Where the number of the shared log stands, and version 1 ends.
 const SHARED_AT: usize = 16 + 7 * 8 + NAME_BYTES_MAX;
 const PAGE_BYTES: u64 = 4096;
-/// The last version that is believed to be one. A larger number is damage.
-const VERSION_MAX: u32 = 255;
 /// Bytes of the longest layout name.
 pub(crate) const NAME_BYTES_MAX: usize = 64;
 /// The file of the heap.
@@ -152,7 +150,7 @@ impl Superblock {
 /// is the older state.
 fn expect_known(bytes: &[u8; BYTES]) -> Result<()> {
     let found = u32::from_le_bytes(bytes[8..12].try_into().unwrap_or_default());
-    if bytes[..8] == MAGIC && (SHARED_LOG + 1..=VERSION_MAX).contains(&found) {
+    if bytes[..8] == MAGIC && is_later_version(found, SHARED_LOG) {
         return Err(Error::Newer { file: HEAP_FILE.to_owned(), found, known: SHARED_LOG });
     }
     Ok(())

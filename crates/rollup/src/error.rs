@@ -90,9 +90,6 @@ pub enum Error {
     Datasketch(String),
 }
 
-/// The last version of a format that is believed to be one. A larger number is damage.
-const VERSION_MAX: u32 = 255;
-
 impl Error {
     /// Bytes that are wrong, of a file that [`in_file`](Self::in_file) names.
     #[cold]
@@ -102,7 +99,7 @@ impl Error {
 
     /// Refuses a later version of the format of a file that [`in_file`](Self::in_file) names.
     pub(crate) fn expect_known(found: u32, known: u32) -> Result<()> {
-        match (known + 1..=VERSION_MAX).contains(&found) {
+        match sapwood_disk::is_later_version(found, known) {
             true => Err(Error::Newer { file: String::new(), found, known }),
             false => Ok(()),
         }

@@ -642,7 +642,7 @@ fn log_next_step(cause: &LogError) -> &'static str {
     }
 }
 
-/// As [`next_step`], for hash tables.
+/// The option, or the step, that only the facade knows, for hash tables.
 fn hash_next_step(cause: &HashEngineError) -> &'static str {
     match cause {
         HashEngineError::OutOfMemory { budget: u64::MAX, .. } => "",

@@ -32,7 +32,10 @@ const HOUSES: &[House] = &[
     House {
         name: "disk",
         storeys: &[
-            &["blocks", "cached", "checksum", "clock", "name", "pending", "place", "pool"],
+            &[
+                "blocks", "cached", "checksum", "clock", "name", "pending", "place", "pool",
+                "version",
+            ],
             &["begun", "reading", "ring"],
             &["file", "held", "log"],
             &["folders"],

@@ -13,6 +13,7 @@ use std::io;
 
 use super::Lsn;
 use crate::checksum::Behind;
+use crate::is_later_version;
 
 /// Bytes of a part's header.
 pub(super) const PART_HEADER_BYTES: u64 = 4096;
@@ -25,8 +26,6 @@ pub(super) const FRAGMENT_MAX: usize = (1 << 28) - 8;
 
 const MAGIC: [u8; 8] = *b"SWREDO\x01\n";
 const VERSION: u32 = 1;
-/// The last version that is believed to be one. A larger number is damage.
-const VERSION_MAX: u32 = 255;
 
 /// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,7 +156,7 @@ impl PartHeader {
     /// Refuses the header of a later version of the format: its part is no leftover.
     pub(super) fn expect_known(bytes: &[u8; 64], file: &str) -> io::Result<()> {
         let found = u32_at(bytes, 8);
-        if bytes[..8] == MAGIC && (VERSION + 1..=VERSION_MAX).contains(&found) {
+        if bytes[..8] == MAGIC && is_later_version(found, VERSION) {
             let why = format!(
                 "{file} was written by format {found}, and this program reads up to {VERSION}: upgrade to the version \
                  of Sapwood that wrote it, or a later one"

@@ -12,7 +12,7 @@
 use std::mem::offset_of;
 use std::sync::Arc;
 
-use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, File, checksum};
+use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, File, checksum, is_later_version};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -22,8 +22,6 @@ use crate::error::{Error, Result};
 pub(crate) const VERSION: u32 = 3;
 /// The first version that is still read. It had no identity, and zeros where a table's number is.
 pub(crate) const VERSION_MIN: u32 = 2;
-/// The last version that is believed to be one. A larger number is damage.
-const VERSION_MAX: u32 = 255;
 
 /// What a structure is. Stored: do not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -318,7 +316,7 @@ where
     }
     let found = envelope.version.get();
     if !(VERSION_MIN..=VERSION).contains(&found) {
-        let newer = (VERSION + 1..=VERSION_MAX).contains(&found).then_some(found);
+        let newer = is_later_version(found, VERSION).then_some(found);
         let what = format!(
             "{} has format version {found}, and this program reads {VERSION_MIN} to {VERSION}",
             kind.name()

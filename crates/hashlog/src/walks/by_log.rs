@@ -175,9 +175,9 @@ impl Store {
         }
     }
 
-    /// As [`was_live`](Self::was_live), for a chain that was followed down to a record on the disk, behind which all
-    /// lies there, too: nothing above it is walked again. A chain is as long as changes since the moment made it. None
-    /// where the target is not in this chain.
+    /// Goes on with a chain at a record that came from the disk, and answers as [`was_live`](Self::was_live). Nothing
+    /// above the record is walked again: each change of a key since the moment may have made the chain longer by one.
+    /// None where the target is not in this chain.
     fn was_live_behind<F: Form>(
         &self,
         record: &ColdRecord,

@@ -29,7 +29,7 @@ impl Transaction<'_> {
         let is_next = held.iter().all(|held| held.head < state.head);
         if is_next {
             state.hold()?;
-        } else if !state.try_hold() {
+        } else if !state.try_hold()? {
             return Err(Error::Conflict { tree: state.name.clone() });
         }
         held.push(Arc::clone(state));

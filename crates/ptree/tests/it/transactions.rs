@@ -296,7 +296,14 @@ fn a_transaction_of_a_thread_that_has_ended_is_told_from_ones_own() {
         let refused = other.join().expect("no panic");
         assert_eq!(refused, Err(Error::Abandoned { tree: "t".to_owned() }));
     });
-    assert_eq!(tree.put("k", "w"), Err(Error::Abandoned { tree: "t".to_owned() }));
+    let abandoned = Error::Abandoned { tree: "t".to_owned() };
+    assert_eq!(tree.put("k", "w"), Err(abandoned.clone()));
+    // One that has another tree does not wait for this one, and is not told to run again.
+    let other = pool.create_tree("u", TreeKind::BTree, TreeLayout::Bytes).expect("made");
+    let tx = pool.begin().expect("begun");
+    tx.put(&other, "k", "v").expect("put");
+    assert_eq!(tx.put(&tree, "k", "w").map(drop), Err(abandoned));
+    drop(tx);
     assert_eq!(tree.get("k").expect("readers do not wait"), None);
 }
 

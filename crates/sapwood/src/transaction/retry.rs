@@ -77,7 +77,7 @@ impl Retry {
         self
     }
 
-    /// Whether a transaction has its turn where it runs for the `attempt`th time again.
+    /// Grants a transaction its turn from its eighth run on. `attempt` counts the runs after the first.
     pub(crate) fn has_turn(attempt: u32) -> bool {
         attempt >= 7
     }
