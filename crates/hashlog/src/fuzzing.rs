@@ -45,8 +45,9 @@ fn blocks(input: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn expect_corrupt(error: &Error) {
-    assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+/// Bytes that are damaged, or of a later format.
+fn expect_refused(error: &Error) {
+    assert!(matches!(error, Error::Corrupt { .. } | Error::Newer { .. }), "{error}");
 }
 
 /// A manifest.
@@ -80,7 +81,7 @@ pub fn image(input: &[u8]) {
     let bytes = blocks(input);
     disk.plant(&name, &bytes).expect("a valid name");
     match read_image(&disk) {
-        Err(error) => expect_corrupt(&error),
+        Err(error) => expect_refused(&error),
         Ok((params, words)) => {
             let mut image =
                 ImageWriter::create(&disk, IMAGE, params).expect("a disk without faults");
@@ -109,13 +110,13 @@ pub fn part(input: &[u8]) {
     let open = || Parts::open(Arc::new(disk.clone()), PAGE_BYTES, 0, first, limit);
     let parts = match open() {
         Ok(parts) => parts,
-        Err(error) => return expect_corrupt(&error),
+        Err(error) => return expect_refused(&error),
     };
     for page in PageNumber::each(first..first.plus(count)) {
         let mut block = Blocks::default();
         let used = match parts.read_page(page, &mut block) {
             Ok(used) => used,
-            Err(error) => return expect_corrupt(&error),
+            Err(error) => return expect_refused(&error),
         };
         assert!(used <= PAGE_BYTES && parts.used(page) == Ok(used));
         let mut again = vec![0; used / 2];

@@ -31,7 +31,7 @@ pub fn rows(bytes: &[u8]) {
         }
         _ => match RowBatch::decode(bytes) {
             Ok(batch) => batch,
-            Err(error) => return assert!(matches!(error, Error::Corrupt { .. }), "{error}"),
+            Err(error) => return refused(error),
         },
     };
     let stored = |batch: &RowBatch| {
@@ -52,15 +52,10 @@ pub fn rows(bytes: &[u8]) {
 
 const ROWS_MAX: usize = 10_000;
 
-/// A segment, a manifest of segments, or a record of the log: refused as corrupt, or read to the end. For a fuzzer
+/// A segment, a manifest of segments, or a record of the log: refused, or read to the end. For a fuzzer
 /// checksums always fit.
 pub fn files(bytes: &[u8]) {
     let Some((kind, bytes)) = bytes.split_first() else { return };
-    let refused = |error: Error| {
-        let is_told =
-            matches!(error, Error::Corrupt { .. } | Error::Sketch(_) | Error::Datasketch(_));
-        assert!(is_told, "{error}");
-    };
     match kind % 3 {
         0 => {
             let layout = StateLayout::new(rollup().schema().metrics());
@@ -77,6 +72,15 @@ pub fn files(bytes: &[u8]) {
             log::decode(bytes).map(drop).unwrap_or_else(refused);
         }
     }
+}
+
+/// Bytes that are damaged, or of a later format.
+fn refused(error: Error) {
+    let is_told = matches!(
+        error,
+        Error::Corrupt { .. } | Error::Newer { .. } | Error::Sketch(_) | Error::Datasketch(_)
+    );
+    assert!(is_told, "{error}");
 }
 
 /// Facts of whatever columns there are.

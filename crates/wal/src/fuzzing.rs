@@ -22,8 +22,9 @@ const LOG: u64 = 7;
 /// Bytes of a part in front of its first record are below this.
 const HEADERS_MAX: usize = 4096;
 
-fn expect_corrupt(error: &Error) {
-    assert!(matches!(error, Error::CorruptFile { .. }), "{error}");
+/// Bytes that are damaged, or of a later format.
+fn expect_refused(error: &Error) {
+    assert!(matches!(error, Error::CorruptFile { .. } | Error::Newer { .. }), "{error}");
 }
 
 /// What one record of the log says.
@@ -74,13 +75,13 @@ pub fn block(input: &[u8]) {
         Ok::<(), Error>(())
     });
     match read {
-        Err(error) => expect_corrupt(&error),
+        Err(error) => expect_refused(&error),
         Ok(count) => assert_eq!(count, told.len() as u64),
     }
     let opened = snapshot::open(&disk, &identity);
     let opened = opened.map(|snapshot| snapshot.expect("it is of this version"));
     match opened.and_then(|snapshot| found(&snapshot)) {
-        Err(error) => expect_corrupt(&error),
+        Err(error) => expect_refused(&error),
         Ok(found) => assert_eq!(found, told),
     }
 }
@@ -129,12 +130,12 @@ pub fn snapshot(input: &[u8]) {
     blocks.resize(input.len().next_multiple_of(BLOCK_BYTES), 0);
     disk.plant(&name, &blocks).expect("a valid name");
     if let Err(error) = read(&disk) {
-        expect_corrupt(&error);
+        expect_refused(&error);
     }
     let disk = SimDisk::new();
     snapshot::write_stream(&disk, &identity, input).expect("a disk without faults");
     match read(&disk) {
-        Err(error) => expect_corrupt(&error),
+        Err(error) => expect_refused(&error),
         Ok(entries) => {
             for cut in [None, Some(&Halves as &dyn Cut)] {
                 let disk = SimDisk::new();
@@ -213,8 +214,8 @@ pub fn log(input: &[u8]) {
             assert_eq!(again, opened, "opening changes nothing");
         }
         (Err(view), Err(open)) => {
-            expect_corrupt(&view);
-            expect_corrupt(&open);
+            expect_refused(&view);
+            expect_refused(&open);
         }
         (view, open) => panic!("{view:?}, and {open:?}"),
     }

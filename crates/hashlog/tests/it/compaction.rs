@@ -211,6 +211,35 @@ fn writers_go_on_while_a_snapshot_is_read() {
     });
 }
 
+/// A walk of a moment follows the changes of a key since then once: a walk that began again with each of them that
+/// comes from the disk would not end here.
+#[test]
+fn a_snapshot_passes_many_changes_of_a_key() {
+    case!().once(|| {
+        const CHANGES: u64 = 12_000;
+        let mut options = options(0.5, 0);
+        (options.compaction, options.mutable_share) = (None, 0.0);
+        (options.page_bytes, options.memory_budget) = (4 << 10, Some(64 << 10));
+        let log = open(&SimDisk::new(), options);
+        log.put(&key(0), &bytes(7, 0)).unwrap();
+        let snapshot = log.snapshot().unwrap();
+        for change in 1..CHANGES {
+            log.put(&key(0), &bytes(8, change)).unwrap();
+            // Behind a page of others, it is not changed in place again.
+            (1..5).for_each(|other| log.put(&key(4 * change + other), &bytes(8, 0)).unwrap());
+        }
+        let before = log.stats().cold_reads;
+        let mut seen = Vec::new();
+        let walked = snapshot.scan(|_, held| {
+            seen.push(held.to_vec());
+            std::ops::ControlFlow::<()>::Continue(())
+        });
+        assert_eq!((walked.is_ok(), seen), (true, vec![bytes(7, 0)]));
+        let reads = log.stats().cold_reads - before;
+        assert!(reads > CHANGES / 2, "each change is a record of the chain: {reads}");
+    });
+}
+
 /// A thread that has other work gives memory back a page at a time. What was removed in memory is
 /// known to be garbage without a look at the log.
 #[test]
