@@ -1,5 +1,6 @@
 //! Errors: each says what was refused, and what to do next.
 
+use sapwood_engine::Refused;
 use sapwood_mem::OutOfMemory;
 
 use crate::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
@@ -46,6 +47,8 @@ pub enum Error {
     /// value another thread is changing at this moment. Waiting for it here could
     /// wait for ever; retry once the closure has returned.
     WouldBlock,
+    /// The journal has no room for the change, which was not made.
+    Journal(Refused),
     /// The options cannot work together.
     Options(&'static str),
 }
@@ -89,12 +92,21 @@ impl std::fmt::Display for Error {
             Error::WouldBlock => f.write_str(
                 "another thread is changing this key, and waiting for it inside a closure that changes another key could wait for ever: retry after the closure",
             ),
+            Error::Journal(refused) => {
+                write!(f, "the change was not made, as its journal has no room: {refused}")
+            }
             Error::Options(why) => write!(f, "these options cannot work: {why}"),
         }
     }
 }
 
 impl std::error::Error for Error {}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Error {
+        Error::Journal(refused)
+    }
+}
 
 impl From<OutOfMemory> for Error {
     fn from(refused: OutOfMemory) -> Error {

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use sapwood_engine::{Compute, Computed, Effect, Journal, Upsert};
+use sapwood_engine::{Claim, Compute, Computed, Effect, Journal, Upsert};
 use sapwood_mem::ArenaOptions;
 use sapwood_mem::reclaim::{Guard, Left};
 use sapwood_mem::sync::counter::AtomicU64;
@@ -121,10 +121,11 @@ impl ChunkMap {
         })
     }
 
-    /// Tells each change from now on to a journal, before any thread reads it. Only
-    /// [`contains_key`](Self::contains_key) and [`put_if_absent`](Self::put_if_absent) may find a key
-    /// whose insert is being told. A [`scan`](Self::scan) that begins once the journal has heard of a change shows what
-    /// the change has left.
+    /// Tells each change from now on to a journal, before any thread reads it, and makes none for
+    /// which that has no room. Only [`contains_key`](Self::contains_key) and
+    /// [`put_if_absent`](Self::put_if_absent) may find a key whose insert is being told. A
+    /// [`scan`](Self::scan) that begins once the journal has heard of a change shows what the
+    /// change has left.
     #[must_use]
     pub fn with_journal(mut self, journal: Arc<dyn Journal>) -> ChunkMap {
         self.journal = Some(journal);
@@ -138,6 +139,27 @@ impl ChunkMap {
         self.options.memory_budget = budget;
         self.tree.arena.set_budget(budget);
         self
+    }
+
+    /// Keeps room in the journal for a change of a key and a value that have so many bytes
+    /// together.
+    #[inline]
+    pub(crate) fn claim(&self, bytes: usize) -> Result<Option<Claim<'_>>> {
+        match &self.journal {
+            None => Ok(None),
+            Some(journal) => Ok(Some(Claim::new(&**journal, bytes, 1)?)),
+        }
+    }
+
+    pub(crate) fn journal(&self) -> Option<&dyn Journal> {
+        self.journal.as_deref()
+    }
+
+    /// Ends what the journal keeps for a change.
+    pub(crate) fn give_back(&self, claimed: u64) {
+        if let Some(journal) = &self.journal {
+            journal.give_back(claimed);
+        }
     }
 
     /// Tells a change of a record that is locked, before it is made. No reader goes in from here on until it is (I-CLOSED).
@@ -292,7 +314,7 @@ impl ChunkMap {
             let guard = self.tree.reclaimer.pin();
             match self.lock_writer(&guard, key, Intent::Remove)? {
                 Writer::Absent(..) => return Ok(false),
-                Writer::Locked(hit, lock) => self.unlink(&guard, hit, lock),
+                Writer::Locked(hit, lock) => self.unlink(&guard, hit, lock)?,
             }
         }
         self.compact_if_due();
@@ -311,7 +333,7 @@ impl ChunkMap {
             Writer::Absent(..) => return Ok(None),
             Writer::Locked(hit, lock) => {
                 let removed = lock.read();
-                self.unlink(&guard, hit, lock);
+                self.unlink(&guard, hit, lock)?;
                 guard.outside(|| read(removed.value()))
             }
         };
@@ -515,7 +537,7 @@ impl ChunkMap {
         match decision {
             Compute::Keep => Ok(Computed::Kept),
             Compute::Remove => {
-                self.unlink(guard, hit, lock);
+                self.unlink(guard, hit, lock)?;
                 Ok(Computed::Removed)
             }
             Compute::Replace(value) => {

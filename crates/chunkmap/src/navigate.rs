@@ -151,7 +151,7 @@ impl ChunkMap {
                     Ok(Some(hit)) => match hit.record.try_write_shared()? {
                         Entered::Inside(lock) => {
                             let removed = (lock.key().to_vec(), lock.value().to_vec());
-                            self.unlink(&guard, hit, lock);
+                            self.unlink(&guard, hit, lock)?;
                             Ok(removed)
                         }
                         Entered::Dead => continue,

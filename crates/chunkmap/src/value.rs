@@ -21,7 +21,7 @@ use crate::writing::suits;
 
 /// A value under change, private to its closure. Dereferences to its bytes.
 pub struct ValueMut<'a> {
-    arena: &'a Arena,
+    map: &'a ChunkMap,
     key: &'a [u8],
     place: &'a mut BytesPlace,
 }
@@ -34,6 +34,10 @@ struct BytesPlace {
     /// The private record the bytes are in, if not in the published one.
     fresh: Option<SliceRef>,
     written: Written,
+    /// The longest value for which the journal has room ...
+    claimed_len: usize,
+    /// ... and what it keeps for that.
+    claimed: u64,
 }
 
 /// The bytes that a closure may have written.
@@ -61,19 +65,22 @@ impl ValueMut<'_> {
     /// The same value, for a shorter time: for a view that wraps this one.
     #[inline]
     pub fn reborrow(&mut self) -> ValueMut<'_> {
-        ValueMut { arena: self.arena, key: self.key, place: self.place }
+        ValueMut { map: self.map, key: self.key, place: self.place }
     }
 
     /// Sets the length; new bytes are zero.
     ///
     /// # Errors
-    /// [`Error::ValueLength`](crate::Error::ValueLength) and
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); the value is as before. At
-    /// the memory budget, what was removed but is not yet free cannot be waited for
-    /// inside of a closure, as it can in `put`: retry after the closure.
+    /// [`Error::ValueLength`](crate::Error::ValueLength), [`Error::Journal`](crate::Error::Journal)
+    /// and [`Error::OutOfMemory`](crate::Error::OutOfMemory); the value is as before. At the memory
+    /// budget, what was removed but is not yet free cannot be waited for inside of a closure, as it
+    /// can in `put`: retry after the closure.
     #[inline]
     pub fn resize(&mut self, len: usize) -> Result<()> {
         check_value(len)?;
+        if len > self.place.claimed_len {
+            self.claim(len)?;
+        }
         if len > self.place.capacity {
             self.grow(len)?;
         }
@@ -125,6 +132,16 @@ impl ValueMut<'_> {
         self.place.written.add(range);
     }
 
+    /// Keeps room in the journal for a value of so many bytes.
+    #[cold]
+    fn claim(&mut self, len: usize) -> Result<()> {
+        if let Some(journal) = self.map.journal() {
+            self.place.claimed += journal.claim(len - self.place.claimed_len, 0)?;
+        }
+        self.place.claimed_len = len;
+        Ok(())
+    }
+
     /// Moves to a private record with room for `len` bytes and a little more, so
     /// that a value that grows step by step is not copied at every step.
     fn grow(&mut self, len: usize) -> Result<()> {
@@ -134,18 +151,19 @@ impl ValueMut<'_> {
 
     /// Moves to a private record with room for `capacity` bytes, at least `len`.
     fn move_to(&mut self, capacity: usize) -> Result<()> {
-        let slice = self.arena.alloc(record::bytes(self.key.len(), capacity))?;
-        let base = self.arena.ptr(slice);
+        let arena = &self.map.tree.arena;
+        let slice = arena.alloc(record::bytes(self.key.len(), capacity))?;
+        let base = arena.ptr(slice);
         // SAFETY: the new slice has room for key and value, and is ours alone.
         unsafe { Record::write(base, self.key, self) };
         if let Some(previous) = self.place.fresh.replace(slice) {
             // SAFETY: private, and replaced just now.
-            unsafe { self.arena.free(previous) };
+            unsafe { arena.free(previous) };
         }
         let offset = record::value_offset(self.key.len());
         // SAFETY: inside the slice.
         self.place.base = unsafe { base.add(offset) };
-        self.place.capacity = self.arena.capacity(slice) - offset;
+        self.place.capacity = arena.capacity(slice) - offset;
         Ok(())
     }
 }
@@ -190,7 +208,7 @@ pub(crate) struct Change<'g> {
 
 impl<'g> Change<'g> {
     /// Makes the bytes of a locked record ready for change. If that needs a copy
-    /// and there is no memory, nothing has happened.
+    /// and there is no memory, or the journal has no room for them, nothing has happened.
     pub(crate) fn begin(
         map: &'g ChunkMap,
         guard: &'g Guard<'g>,
@@ -202,16 +220,20 @@ impl<'g> Change<'g> {
         let capacity = arena.capacity(hit.slice) - record::value_offset(key.len());
         let in_place = lock.access() == WriteMode::InPlace;
         let base = if in_place { lock.value_ptr() } else { lock.value().as_ptr().cast_mut() };
-        let mut place = BytesPlace { base, len, capacity, fresh: None, written: Written::NOTHING };
-        if !in_place {
-            ValueMut { arena, key, place: &mut place }.move_to(len)?;
+        let (fresh, written) = (None, Written::NOTHING);
+        let claim = map.journal().map(|journal| journal.claim(key.len() + len, 1)).transpose()?;
+        let (claimed_len, claimed) = claim.map_or((usize::MAX, 0), |claimed| (len, claimed));
+        let mut place = BytesPlace { base, len, capacity, fresh, written, claimed_len, claimed };
+        if !in_place && let Err(refused) = (ValueMut { map, key, place: &mut place }).move_to(len) {
+            map.give_back(claimed);
+            return Err(refused);
         }
         Ok(Change { map, guard, hit, epoch: guard.epoch(), lock: Some(lock), key, place })
     }
 
     #[inline]
     pub(crate) fn value(&mut self) -> ValueMut<'_> {
-        ValueMut { arena: &self.map.tree.arena, key: self.key, place: &mut self.place }
+        ValueMut { map: self.map, key: self.key, place: &mut self.place }
     }
 
     /// Tells what the closure wrote, while the record is still this thread's.
@@ -257,5 +279,6 @@ impl Drop for Change<'_> {
             }
         }
         self.map.counters.resized(old_len, new_len);
+        self.map.give_back(self.place.claimed);
     }
 }

@@ -79,6 +79,7 @@ impl ChunkMap {
             self.rebalance(guard, leaf)?;
             return Ok(false);
         }
+        let _claim = if is_told { self.claim(key.len() + value.len())? } else { None };
         leaf.chunk.prefetch_append(miss.end);
         let slice = fresh.get(key, value)?;
         // A record that is to be told has a writer from the first: no thread reads or changes it
@@ -128,6 +129,7 @@ impl ChunkMap {
         fresh: &mut Fresh<'_>,
     ) -> Result<()> {
         let key = lock.key();
+        let _claim = self.claim(key.len() + value.len())?;
         let old_len = lock.value_len();
         let wanted = record::bytes(key.len(), value.len());
         let suits = suits(self.tree.arena.capacity(hit.slice), wanted);
@@ -184,9 +186,15 @@ impl ChunkMap {
         lock.bury();
     }
 
-    /// Buries a locked record and empties its entry.
-    pub(crate) fn unlink(&self, guard: &Guard, hit: Hit<'_>, mut lock: WriteLock<'_>) {
+    /// Buries a locked record and empties its entry, if the journal has room for that.
+    pub(crate) fn unlink(
+        &self,
+        guard: &Guard,
+        hit: Hit<'_>,
+        mut lock: WriteLock<'_>,
+    ) -> Result<()> {
         let (key, value_len) = (lock.key(), lock.value_len());
+        let _claim = self.claim(key.len())?;
         self.log(&mut lock, Effect::Remove);
         let removing = self.removals.begin();
         lock.bury();
@@ -205,6 +213,7 @@ impl ChunkMap {
                 let _ = self.rebalance(guard, leaf);
             }
         }
+        Ok(())
     }
 
     /// Changes an entry's word, wherever a rebalance has taken the entry by now;

@@ -1,15 +1,19 @@
-//! A log of records: what is appended survives the process at once, and the machine once it is synced.
+//! A log of records: what is appended survives the process at once, and the machine once it is
+//! synced.
 //!
-//! The log is one sequence of bytes, counted by [`Lsn`], and lies in *parts*, files of the same disk.
-//! A part's room is reserved and mapped, so that an append is a copy to memory and no system call.
-//! [`Log::sync`] is a group commit (DeWitt et al.: "Implementation techniques for main memory database
-//! systems", SIGMOD 1984): one caller syncs for all that appended before.
+//! The log is one sequence of bytes, counted by [`Lsn`], and lies in *parts*, files of the same
+//! disk. A part's room is reserved and mapped, so that an append is a copy to memory and no system
+//! call. [`Log::sync`] is a group commit (DeWitt et al.: "Implementation techniques for main memory
+//! database systems", SIGMOD 1984): one caller syncs for all that appended before.
 //!
 //! The system may write any page of a mapping at any time, so behind the last sync anything may be
 //! there or not. A record is believed if its checksum is right, which covers the log's number and
 //! the record's place, and if all before it are: reading ends at the first that is not. What comes
 //! next is written to a new part, which says where it continues, so that what lay behind is never
 //! taken for a part of the log again.
+//!
+//! An append may need a new part, and a full disk has none. Where a record must not be refused any
+//! more, because what it tells was done, its room is [claimed](Log::claim) before.
 //!
 //! `format` has the bytes, and `docs/design/disk.md` the reasons.
 
@@ -19,11 +23,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::Disk;
+use claims::Claims;
 use format::{HEADER_BYTES, Kind};
 use group::Group;
 use read::{Damaged, Read};
 use tail::{Part, Spare, Tail};
 
+mod claims;
 mod damage;
 mod durability;
 mod format;
@@ -99,6 +105,7 @@ struct Shared {
     options: LogOptions,
     /// Taken before the group's lock, or without it.
     tail: Mutex<Tail>,
+    claims: Claims,
     group: Group,
     /// That of the options, or a later one, in nanoseconds; `u64::MAX` for none.
     sync_nanos: AtomicU64,
@@ -239,14 +246,16 @@ impl Log {
         is_opened: bool,
     ) -> io::Result<Log> {
         let mut tail = Tail::new(read.parts, read.end, read.next_number);
-        match tail.begin_part(&*disk, id, &options, read.durable) {
+        match tail.begin_part(&*disk, id, &options, read.durable, 0) {
             // What there is can be read; an append tries again, and tells.
             Err(cause) if is_opened && cause.kind() == io::ErrorKind::StorageFull => {}
             begun => begun?,
         }
         let group = Group::new(disk.clock());
         let sync_nanos = AtomicU64::new(nanos(options.sync_interval));
-        let shared = Shared { disk, id, options, tail: Mutex::new(tail), group, sync_nanos };
+        let claims = Claims::new(tail.room());
+        let shared =
+            Shared { disk, id, options, tail: Mutex::new(tail), claims, group, sync_nanos };
         shared.group.begin(shared.sync_all()?);
         Ok(Log { shared: Arc::new(shared), cut_off: None })
     }
@@ -259,6 +268,45 @@ impl Log {
     pub fn append(&self, record: &[u8]) -> io::Result<Lsn> {
         let failed = |cause| io::Error::other(format!("{cause}: open it again"));
         self.shared.group.check().map_err(failed)?;
+        self.append_claimed(record)
+    }
+
+    /// Keeps room for a record of so many bytes, until it is [given back](Self::give_back), by the
+    /// number of the answer: then [`append_claimed`](Self::append_claimed) needs no new part.
+    /// Several claims have room for one record as long as all their records together. All that
+    /// append to a log with claims claim.
+    ///
+    /// # Errors
+    /// What the disk answers where a new part is needed, as `StorageFull`: another claim may be
+    /// granted later. After a failed sync, every claim.
+    pub fn claim(&self, record_bytes: usize) -> io::Result<u64> {
+        self.claim_many(record_bytes, 1)
+    }
+
+    /// The same for some records that have so many bytes together.
+    ///
+    /// # Errors
+    /// As of [`claim`](Self::claim).
+    pub fn claim_many(&self, record_bytes: usize, records: usize) -> io::Result<u64> {
+        self.shared.claim(Log::claimed_bytes(record_bytes, records))
+    }
+
+    /// Bytes that a claim of some records has.
+    pub fn claimed_bytes(record_bytes: usize, records: usize) -> u64 {
+        claims::claimed_bytes(record_bytes, records)
+    }
+
+    /// Ends claims that have so many bytes together, once their record was appended, or if none is.
+    pub fn give_back(&self, claimed: u64) {
+        self.shared.claims.give_back(claimed);
+    }
+
+    /// Appends a record for which there is a claim, also behind a failed sync: what it tells was
+    /// done before.
+    ///
+    /// # Errors
+    /// Where there is no claim, those of [`append`](Self::append).
+    pub fn append_claimed(&self, record: &[u8]) -> io::Result<Lsn> {
         let (lsn, is_first) = {
             let mut tail = lock(&self.shared.tail);
             self.shared.append(&mut tail, record)?;
@@ -331,7 +379,7 @@ impl Log {
         let mut tail = lock(tail);
         while tail.parts.len() > 1 && tail.parts[0].number < part {
             let Some(part) = tail.parts.pop_front() else { break };
-            let large = part.bytes >= options.part_bytes_max;
+            let large = part.bytes == options.part_bytes_max;
             if large && tail.spares.len() < options.spares {
                 tail.spares.push(Spare { name: part.name, bytes: part.bytes, file: part.file });
             } else {
@@ -374,7 +422,7 @@ impl Shared {
         loop {
             let room = tail.room();
             if room < HEADER_BYTES + 8 {
-                tail.begin_part(&*self.disk, self.id, &self.options, self.group.durable())?;
+                self.begin_part(tail)?;
                 continue;
             }
             let here = rest.len().min((room - HEADER_BYTES) as usize).min(format::FRAGMENT_MAX);
@@ -385,6 +433,7 @@ impl Shared {
                 (false, false) => Kind::Middle,
                 (false, true) => Kind::Last,
             };
+            self.claims.take(format::record_bytes(fragment.len()));
             tail.write(self.id, kind, fragment);
             if behind.is_empty() {
                 return Ok(());
@@ -395,7 +444,7 @@ impl Shared {
 
     /// Syncs all that was appended before; how far that is.
     fn sync_all(&self) -> io::Result<Lsn> {
-        let unsynced = lock(&self.tail).take_unsynced(self.id)?;
+        let unsynced = lock(&self.tail).take_unsynced(self.id, &self.claims)?;
         for file in unsynced.files {
             file.sync()?;
         }

@@ -23,6 +23,6 @@ pub use batch::{Addresses, Column, ColumnBatch, InvalidBatch, Validity};
 pub use buffer::{ColumnBuffer, Columns};
 pub use flow::{broken_off, keep_break};
 pub use held::{HeldKeys, RecordRun};
-pub use journal::{Effect, Journal};
+pub use journal::{Claim, Effect, Journal, Refused};
 pub use outcome::{Compute, Computed, Upsert};
 pub use range::{Direction, KeyRange};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sapwood_engine::Refused;
 use sapwood_mem::reserve::{NoAddressSpace, NoMemory};
 
 /// The reason why an operation was refused. Whatever it says, the log is as it was before, unless
@@ -69,6 +70,8 @@ pub enum Error {
         /// The system's answer in words.
         why: Arc<str>,
     },
+    /// The journal has no room for the change, which was not made.
+    Journal(Refused),
     /// Stored bytes are not what was written.
     Corrupt {
         /// The name of the file.
@@ -164,6 +167,9 @@ impl std::fmt::Display for Error {
                 "this must wait until all readers have left, and the closure it was called in is one of them: retry after the closure",
             ),
             Error::Io { what, why, .. } => write!(f, "{what}: {why}"),
+            Error::Journal(refused) => {
+                write!(f, "the change was not made, as its journal has no room: {refused}")
+            }
             Error::Corrupt { file, offset, what } => {
                 write!(f, "{file} is corrupt at offset {offset}: {what}")
             }
@@ -191,6 +197,12 @@ impl std::fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Error {
+        Error::Journal(refused)
+    }
+}
 
 impl Error {
     pub(crate) fn io(what: impl Into<String>, cause: &std::io::Error) -> Error {

@@ -1,15 +1,18 @@
 //! A log's journal, and the latches under which it hears of changes.
 //!
-//! Values of the fixed layout change by atomic instructions, so that no record has a lock under which a
-//! change could be told. Where there is a journal, and there alone, a writer has a *latch* instead: that of
-//! the stripe of its key's hash.
+//! Values of the fixed layout change by atomic instructions, so that no record has a lock under
+//! which a change could be told. Where there is a journal, and there alone, a writer has a *latch*
+//! instead: that of the stripe of its key's hash.
 //!
-//! - I-TOLD: a writer takes the latch before its operation, and tells what that did before the latch goes.
-//!   So changes of a key are told in the order in which they happened, and what was told before a
-//!   checkpoint's moment is in that checkpoint.
+//! - I-TOLD: a writer takes the latch before its operation, and tells what that did before the
+//!   latch goes. So changes of a key are told in the order in which they happened, and what was
+//!   told before a checkpoint's moment is in that checkpoint.
+//! - I-CLAIMED: room for what is told is claimed before it is done: a full journal refuses a
+//!   change, and never what was made. Where a closure decides what that is, its value is given back
+//!   what it was.
 //! - I-NO-WAIT: a thread that has a latch, or a pin, waits for no other: its calls answer
-//!   [`Error::WouldBlock`] where they would. A batch takes the latches of a group of keys in the order of
-//!   the stripes. So no two threads wait for each other.
+//!   [`Error::WouldBlock`] where they would. A batch takes the latches of a group of keys in the
+//!   order of the stripes. So no two threads wait for each other.
 //!
 //! | word of a stripe | written | read |
 //! |---|---|---|
@@ -18,10 +21,11 @@
 //! | `changes` | the thread that has the latch: Relaxed | the same thread |
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::{Arc, PoisonError, TryLockError};
 
 use crossbeam_utils::CachePadded;
-use sapwood_engine::{Effect, Journal};
+use sapwood_engine::{Claim, Effect, Journal, Refused};
 use sapwood_mem::sync::Ordering;
 use sapwood_mem::sync::counter::{AtomicU64, AtomicUsize};
 use sapwood_mem::sync::held::{Mutex, MutexGuard};
@@ -81,6 +85,44 @@ fn equal_from<'v, I: Iterator<Item = &'v u8>>(
         })
 }
 
+/// The part of a value that a change has changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    Nothing,
+    /// These bytes of a value of the same length, which are at most half of it.
+    Bytes(Range<usize>),
+    All,
+}
+
+impl Changed {
+    /// The bytes between the first and the last that differ.
+    pub(crate) fn between(before: &[u8], after: &[u8]) -> Changed {
+        if before.len() != after.len() {
+            return Changed::All;
+        }
+        let first = equal_from(before.chunks(STEP).zip(after.chunks(STEP)), |step| step.iter());
+        if first == after.len() {
+            return Changed::Nothing;
+        }
+        let (before, rest) = (&before[first..], &after[first..]);
+        let steps = before.rchunks(STEP).zip(rest.rchunks(STEP));
+        let len = rest.len() - equal_from(steps, |step| step.iter().rev());
+        match len * 2 <= after.len() && after.len() > 8 {
+            true => Changed::Bytes(first..first + len),
+            false => Changed::All,
+        }
+    }
+
+    /// How many bytes of the value are told.
+    pub(crate) fn told_bytes(&self, after: &[u8]) -> usize {
+        match self {
+            Changed::Nothing => 0,
+            Changed::Bytes(range) => range.len(),
+            Changed::All => after.len(),
+        }
+    }
+}
+
 /// The number of this thread, while it lives.
 fn this_thread() -> usize {
     LATCHES.with(|latches| std::ptr::from_ref(latches).addr())
@@ -114,6 +156,16 @@ impl Told {
     /// Makes what was told so far last.
     pub(crate) fn sync(&self) -> Result<()> {
         self.journal.sync().map_err(|cause| Error::io("sync the journal", &cause))
+    }
+
+    /// Keeps room for changes whose keys and values have so many bytes together (I-CLAIMED).
+    #[inline]
+    pub(crate) fn claim(
+        &self,
+        bytes: usize,
+        changes: usize,
+    ) -> std::result::Result<Claim<'_>, Refused> {
+        Claim::new(&*self.journal, bytes, changes)
     }
 
     /// The number of the stripe of a key.
@@ -158,22 +210,15 @@ impl Told {
         self.tell(stripe, key, Effect::Remove);
     }
 
-    /// Tells how a value changed: by the bytes between the first and the last that differ where they
-    /// are at most half of it.
-    pub(crate) fn change(&self, stripe: usize, key: &[u8], before: &[u8], after: &[u8]) {
-        if before.len() != after.len() {
-            return self.put(stripe, key, after);
-        }
-        let first = equal_from(before.chunks(STEP).zip(after.chunks(STEP)), |step| step.iter());
-        if first == after.len() {
-            return;
-        }
-        let (before, rest) = (&before[first..], &after[first..]);
-        let steps = before.rchunks(STEP).zip(rest.rchunks(STEP));
-        let bytes = &rest[..rest.len() - equal_from(steps, |step| step.iter().rev())];
-        match bytes.len() * 2 <= after.len() && after.len() > 8 {
-            true => self.tell(stripe, key, Effect::Write { offset: first, bytes }),
-            false => self.put(stripe, key, after),
+    /// Tells how a value changed.
+    pub(crate) fn change(&self, stripe: usize, key: &[u8], after: &[u8], changed: &Changed) {
+        match changed {
+            Changed::Nothing => {}
+            Changed::All => self.put(stripe, key, after),
+            Changed::Bytes(range) => {
+                let (offset, bytes) = (range.start, &after[range.clone()]);
+                self.tell(stripe, key, Effect::Write { offset, bytes });
+            }
         }
     }
 

@@ -1,17 +1,18 @@
 //! The operations that change something, told to the log's journal.
 //!
-//! Each takes the latch of its key's stripe, does what `untold` does, and tells the effect (I-TOLD, in
-//! `journal`). What a closure changes itself, in calls of its own, is told by these calls. Where one of them
-//! changed a key of the same stripe, which may be the same key, the engine decides which of the two
-//! counts: so what is there afterwards is told.
+//! Each takes the latch of its key's stripe, claims room in the journal (I-CLAIMED), does what
+//! `untold` does, and tells the effect (I-TOLD, both in `journal`). What a closure changes itself,
+//! in calls of its own, is told by these calls. Where one of them changed a key of the same stripe,
+//! which may be the same key, the engine decides which of the two counts: so what is there
+//! afterwards is told.
 
 use std::cell::Cell;
 use std::ops::Range;
 
-use sapwood_engine::{Compute, Computed, Upsert};
+use sapwood_engine::{Claim, Compute, Computed, Refused, Upsert};
 
-use crate::error::{BatchError, Result};
-use crate::journal::{Latch, Told, has_no_latch};
+use crate::error::{BatchError, Error, Result};
+use crate::journal::{Changed, Latch, Told, has_no_latch};
 use crate::map::HashLog;
 use crate::ops::by_layout;
 use crate::record::Form;
@@ -100,6 +101,7 @@ impl HashLog {
     #[inline(never)]
     pub(crate) fn put_told(&self, told: &Told, key: &[u8], value: &[u8]) -> Result<()> {
         let telling = self.begin_telling(told, key)?;
+        let _claim = told.claim(key.len() + value.len(), 1)?;
         self.put_untold(key, value)?;
         told.put(telling.stripe, key, value);
         Ok(())
@@ -109,6 +111,7 @@ impl HashLog {
     #[inline(never)]
     pub(crate) fn put_if_absent_told(&self, told: &Told, key: &[u8], value: &[u8]) -> Result<bool> {
         let telling = self.begin_telling(told, key)?;
+        let _claim = told.claim(key.len() + value.len(), 1)?;
         let done = self.put_if_absent_untold(key, value)?;
         if done {
             told.put(telling.stripe, key, value);
@@ -120,6 +123,7 @@ impl HashLog {
     #[inline(never)]
     pub(crate) fn remove_told(&self, told: &Told, key: &[u8]) -> Result<bool> {
         let telling = self.begin_telling(told, key)?;
+        let _claim = told.claim(key.len(), 1)?;
         let done = self.remove_untold(key)?;
         if done {
             told.remove(telling.stripe, key);
@@ -131,6 +135,7 @@ impl HashLog {
     #[inline(never)]
     pub(crate) fn add_told(&self, told: &Told, key: &[u8], delta: i64) -> Result<i64> {
         let telling = self.begin_telling(told, key)?;
+        let _claim = told.claim(key.len() + 8, 1)?;
         let sum = self.add_untold(key, delta)?;
         told.put(telling.stripe, key, &sum.to_le_bytes());
         Ok(sum)
@@ -146,9 +151,10 @@ impl HashLog {
         new: &[u8],
     ) -> Result<bool> {
         let telling = self.begin_telling(told, key)?;
+        let _claim = told.claim(key.len() + new.len(), 1)?;
         let done = self.compare_and_put_untold(key, expected, new)?;
         if done {
-            told.change(telling.stripe, key, expected, new);
+            told.change(telling.stripe, key, new, &Changed::between(expected, new));
         }
         Ok(done)
     }
@@ -163,9 +169,11 @@ impl HashLog {
     ) -> Result<Option<R>> {
         let telling = self.begin_telling(told, key)?;
         with_images(|before, after| {
-            let done = self.update_untold(key, |value| seen(value, before, after, &mut *change))?;
+            let mut seen = Seen::new(told, before, after);
+            let done = self.update_untold(key, |value| seen.change(key, value, &mut *change))?;
+            let done = done.transpose()?;
             if done.is_some() {
-                telling.tell(self, key, |told, stripe| told.change(stripe, key, before, after));
+                telling.tell(self, key, |_, stripe| seen.tell(stripe, key));
             }
             Ok(done)
         })
@@ -182,11 +190,16 @@ impl HashLog {
     ) -> Result<Upsert<R>> {
         let telling = self.begin_telling(told, key)?;
         with_images(|before, after| {
-            let changing = |value: &mut ValueMut<'_>| seen(value, before, after, &mut *change);
-            let done = self.put_if_absent_or_update_untold(key, value, changing)?;
+            let _claim = told.claim(key.len() + value.len(), 1)?;
+            let mut seen = Seen::new(told, before, after);
+            let changing = |value: &mut ValueMut<'_>| seen.change(key, value, &mut *change);
+            let done = match self.put_if_absent_or_update_untold(key, value, changing)? {
+                Upsert::Inserted => Upsert::Inserted,
+                Upsert::Updated(done) => Upsert::Updated(done?),
+            };
             telling.tell(self, key, |told, stripe| match &done {
                 Upsert::Inserted => told.put(stripe, key, value),
-                Upsert::Updated(_) => told.change(stripe, key, before, after),
+                Upsert::Updated(_) => seen.tell(stripe, key),
             });
             Ok(done)
         })
@@ -202,18 +215,30 @@ impl HashLog {
     ) -> Result<Computed> {
         let telling = self.begin_telling(told, key)?;
         with_images(|before, after| {
+            let (mut claim, mut changed) = (Ok(None), Changed::All);
             let done = self.compute_untold(key, &mut |value| {
                 copy(value.unwrap_or_default(), before);
                 let decision = decide(value);
-                if let Compute::Replace(new) = &decision {
-                    copy(new, after);
+                let bytes = match &decision {
+                    Compute::Keep => return decision,
+                    Compute::Remove => 0,
+                    Compute::Replace(new) => {
+                        copy(new, after);
+                        changed = value.map_or(Changed::All, |old| Changed::between(old, new));
+                        changed.told_bytes(new)
+                    }
+                };
+                claim = told.claim(key.len() + bytes, 1).map(Some);
+                match claim {
+                    Ok(_) => decision,
+                    Err(_) => Compute::Keep,
                 }
-                decision
             })?;
+            let _claim = claim?;
             if !matches!(done, Computed::Kept | Computed::Absent) {
                 telling.tell(self, key, |told, stripe| match done {
                     Computed::Removed => told.remove(stripe, key),
-                    Computed::Replaced => told.change(stripe, key, before, after),
+                    Computed::Replaced => told.change(stripe, key, after, &changed),
                     _ => told.put(stripe, key, after),
                 });
             }
@@ -265,6 +290,9 @@ impl HashLog {
         let key_at = |at: usize| entries[at].0.as_ref();
         self.in_groups(told, entries.len(), key_at, |range, latched| {
             let entries = &entries[range];
+            let lens = entries.iter().map(|(key, value)| key.as_ref().len() + value.as_ref().len());
+            let claim = told.claim(lens.sum(), entries.len());
+            let _claim = claim.map_err(|refused| BatchError { done: 0, error: refused.into() })?;
             let put = self.put_many_untold(entries);
             let done = put.as_ref().map_or_else(|stopped| stopped.done, |()| entries.len());
             for ((key, value), stripe) in entries[..done].iter().zip(latched.stripes) {
@@ -284,6 +312,9 @@ impl HashLog {
         let key_at = |at: usize| deltas[at].0.as_ref();
         self.in_groups(told, deltas.len(), key_at, |range, latched| {
             let deltas = &deltas[range];
+            let bytes = deltas.iter().map(|(key, _)| key.as_ref().len() + 8).sum();
+            let claim = told.claim(bytes, deltas.len());
+            let _claim = claim.map_err(|refused| BatchError { done: 0, error: refused.into() })?;
             let mut sums = [0; GROUP];
             let added = self.add_many_untold(deltas, &mut |at, sum| sums[at] = sum);
             let done = added.as_ref().map_or_else(|stopped| stopped.done, |()| deltas.len());
@@ -307,28 +338,37 @@ impl HashLog {
         let mut found = 0;
         let key_at = |at: usize| keys[at].as_ref();
         with_images(|before, after| {
+            let mut seen = Seen::new(told, before, after);
             self.in_groups(told, keys.len(), key_at, |range, latched| {
                 let (begin, keys) = (range.start, &keys[range]);
                 // The key whose closure ran last. Its change is made when that of another runs, which
                 // may change the first one again, or panic: it is told before.
                 let mut last: Option<(usize, u64)> = None;
+                // The first key whose change was refused. No other is changed from then on.
+                let mut refused: Option<(usize, Error)> = None;
                 let updated = self.update_each_untold(keys, &mut |at, value| {
                     if let Some(made) = last.take_if(|(earlier, _)| *earlier != at) {
-                        self.tell_one(latched, keys, made, (before, after));
+                        self.tell_one(latched, keys, made, &seen);
                     }
                     let since = last.take().map(|(_, since)| since);
+                    if let Some((first, _)) = &mut refused {
+                        *first = at.min(*first);
+                        return;
+                    }
                     let Some(value) = value else { return change(begin + at, None) };
                     let since = since.unwrap_or_else(|| told.changes(latched.stripes[at]));
-                    seen(value, before, after, &mut |value: &mut ValueMut<'_>| {
-                        change(begin + at, Some(value));
-                    });
-                    last = Some((at, since));
+                    let mut change = |value: &mut ValueMut<'_>| change(begin + at, Some(value));
+                    match seen.change(keys[at].as_ref(), value, &mut change) {
+                        Ok(()) => last = Some((at, since)),
+                        Err(error) => refused = Some((at, error.into())),
+                    }
                 });
                 let done = updated.as_ref().map_or_else(|stopped| stopped.done, |_| keys.len());
                 if let Some(made) = last.filter(|(at, _)| *at < done) {
-                    self.tell_one(latched, keys, made, (before, after));
+                    self.tell_one(latched, keys, made, &seen);
                 }
-                updated.map(|there| found += there)
+                found += updated?;
+                refused.map_or(Ok(()), |(done, error)| Err(BatchError { done, error }))
             })
         })?;
         Ok(found)
@@ -340,11 +380,11 @@ impl HashLog {
         latched: &Latched<'_>,
         keys: &[K],
         (at, since): (usize, u64),
-        (before, after): (&[u8], &[u8]),
+        seen: &Seen<'_, '_>,
     ) {
         let key = keys[at].as_ref();
-        self.tell(latched.told, (latched.stripes[at], since), key, |told, stripe| {
-            told.change(stripe, key, before, after);
+        self.tell(latched.told, (latched.stripes[at], since), key, |_, stripe| {
+            seen.tell(stripe, key);
         });
     }
 }
@@ -355,15 +395,46 @@ impl Telling<'_> {
     }
 }
 
-/// Runs a closure and keeps the value as it was before and as it is afterwards: the last run counts.
-fn seen<R>(
-    value: &mut ValueMut<'_>,
-    before: &mut Vec<u8>,
-    after: &mut Vec<u8>,
-    change: &mut dyn FnMut(&mut ValueMut<'_>) -> R,
-) -> R {
-    copy(value, before);
-    let done = change(value);
-    copy(value, after);
-    done
+/// The change of a value by a closure, whose last run counts.
+struct Seen<'t, 'i> {
+    told: &'t Told,
+    before: &'i mut Vec<u8>,
+    after: &'i mut Vec<u8>,
+    changed: Changed,
+    /// Room for what is to be told of it.
+    claim: Option<Claim<'t>>,
+}
+
+impl<'t, 'i> Seen<'t, 'i> {
+    fn new(told: &'t Told, before: &'i mut Vec<u8>, after: &'i mut Vec<u8>) -> Seen<'t, 'i> {
+        Seen { told, before, after, changed: Changed::Nothing, claim: None }
+    }
+
+    /// Runs the closure. Where the journal has no room for what it did, the value is what it was
+    /// (I-CLAIMED).
+    fn change<R>(
+        &mut self,
+        key: &[u8],
+        value: &mut ValueMut<'_>,
+        change: &mut dyn FnMut(&mut ValueMut<'_>) -> R,
+    ) -> std::result::Result<R, Refused> {
+        copy(value, self.before);
+        let done = change(value);
+        copy(value, self.after);
+        self.changed = Changed::between(self.before, self.after);
+        match self.told.claim(key.len() + self.changed.told_bytes(self.after), 1) {
+            Ok(room) => {
+                self.claim = Some(room);
+                Ok(done)
+            }
+            Err(refused) => {
+                value.set(self.before).expect("it had that length");
+                Err(refused)
+            }
+        }
+    }
+
+    fn tell(&self, stripe: usize, key: &[u8]) {
+        self.told.change(stripe, key, self.after, &self.changed);
+    }
 }

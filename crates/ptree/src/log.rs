@@ -31,6 +31,22 @@ impl PoolLog {
         }
     }
 
+    /// Keeps room for a record, as [`SharedLog::claim`] does.
+    pub(crate) fn claim(&self, record_bytes: usize) -> io::Result<u64> {
+        match self {
+            PoolLog::Own(log) => log.claim(record_bytes),
+            PoolLog::Shared(shared) => shared.claim(record_bytes),
+        }
+    }
+
+    /// Appends records for which there are claims; `ends_group` as of [`SharedLog::append`].
+    pub(crate) fn append_claimed(&self, records: &[u8], ends_group: bool) -> io::Result<Lsn> {
+        match self {
+            PoolLog::Own(log) => log.append_claimed(records),
+            PoolLog::Shared(shared) => shared.append_claimed(records, ends_group),
+        }
+    }
+
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self, PoolLog::Shared(_))
     }

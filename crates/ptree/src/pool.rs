@@ -88,11 +88,17 @@ pub(crate) struct Core {
     pub(crate) failed: Option<Error>,
 }
 
+/// Bytes of changes of descriptors that the heap makes by itself at a time, and more than it nearly
+/// always does.
+const OWN_BYTES: usize = 16 << 10;
+
 /// Records that become one.
 #[derive(Debug)]
 pub(crate) struct Together {
     pub(crate) thread: ThreadId,
     pub(crate) records: Vec<u8>,
+    /// Room in the log that is kept for them.
+    pub(crate) claimed: u64,
     /// Where the record ends, once it is in the log.
     pub(crate) end: Arc<OnceLock<Lsn>>,
 }
@@ -257,9 +263,10 @@ impl Inner {
     pub(crate) fn take_run(&self, class: Class) -> Result<LaneRun> {
         let mut core = self.core();
         core.check()?;
+        let claimed = self.claim_own()?;
         let Core { heap, redo, .. } = &mut *core;
         let taken = heap.take_run(&self.space, class, redo);
-        core.log_own_changes(self)?;
+        core.log_own_changes(self, claimed)?;
         taken
     }
 
@@ -267,10 +274,17 @@ impl Inner {
     pub(crate) fn take_chunks(&self, count: usize) -> Result<Chunk> {
         let mut core = self.core();
         core.check()?;
+        let claimed = self.claim_own()?;
         let Core { heap, redo, .. } = &mut *core;
         let taken = heap.take_chunks(&self.space, count, redo);
-        core.log_own_changes(self)?;
+        core.log_own_changes(self, claimed)?;
         taken
+    }
+
+    /// Keeps room in the log for what the heap is about to do by itself.
+    fn claim_own(&self) -> Result<u64> {
+        let Some(log) = self.pool_log() else { return Ok(0) };
+        log.claim(OWN_BYTES).map_err(|cause| Error::io("make room in the log", &cause))
     }
 
     /// Takes back the room of objects that were made in vain.
@@ -317,11 +331,15 @@ impl Core {
         ends_group: bool,
     ) -> Result<Place> {
         let Some(log) = pool.pool_log() else { return Ok(Place::At(0)) };
-        if let Some(together) = &mut self.together {
-            together.records.extend_from_slice(record);
-            return Ok(Place::Later(Arc::clone(&together.end)));
-        }
-        log.append(record, ends_group).map(Place::At).map_err(|cause| {
+        let placed = match &mut self.together {
+            Some(together) => log.claim(record.len()).map(|claimed| {
+                together.claimed += claimed;
+                together.records.extend_from_slice(record);
+                Place::Later(Arc::clone(&together.end))
+            }),
+            None => log.append(record, ends_group).map(Place::At),
+        };
+        placed.map_err(|cause| {
             let error = Error::io("append to the log", &cause);
             // What a full disk refuses is not in the log, and another commit may fit.
             if cause.kind() != std::io::ErrorKind::StorageFull {
@@ -331,14 +349,28 @@ impl Core {
         })
     }
 
-    /// Logs what the heap did by itself.
-    fn log_own_changes(&mut self, pool: &Inner) -> Result<()> {
-        if self.redo.is_empty() {
-            return Ok(());
-        }
+    /// Logs what the heap did by itself, for which there is a claim.
+    fn log_own_changes(&mut self, pool: &Inner, claimed: u64) -> Result<()> {
         let redo = std::mem::take(&mut self.redo);
-        if let Err(error) = self.append(pool, redo.bytes(), false) {
+        let logged = match (pool.pool_log(), &mut self.together) {
+            (None, _) => Ok(()),
+            (Some(_), Some(together)) => {
+                together.claimed += claimed;
+                together.records.extend_from_slice(redo.bytes());
+                Ok(())
+            }
+            (Some(log), None) => {
+                let logged = match redo.is_empty() {
+                    true => Ok(()),
+                    false => log.append_claimed(redo.bytes(), false).map(drop),
+                };
+                log.log().give_back(claimed);
+                logged
+            }
+        };
+        if let Err(cause) = logged {
             // The heap has done what the log does not know.
+            let error = Error::io("append to the log", &cause);
             self.failed = Some(error.clone());
             return Err(error);
         }

@@ -161,27 +161,36 @@ impl Inner {
         }
         core.check()?;
         let (thread, end) = (this_thread(), Arc::default());
-        core.together = Some(Together { thread, records: Vec::new(), end });
+        core.together = Some(Together { thread, records: Vec::new(), claimed: 0, end });
         Ok(Collection { pool: self, _copying: copying })
     }
 
     /// Logs what was collected; where that ends, if there is some.
     fn end_together(&self) -> Result<Option<Lsn>> {
         let mut core = self.core();
-        let Some(Together { records, end, .. }) = core.together.take() else { return Ok(None) };
+        let Some(Together { records, claimed, end, .. }) = core.together.take() else {
+            return Ok(None);
+        };
         self.together_ended.notify_all();
-        if records.is_empty() {
+        let (Some(log), false) = (self.pool_log(), records.is_empty()) else {
             // What waits for nothing has nothing to wait for.
             let _first = end.set(0);
             return Ok(None);
+        };
+        let logged = log.append_claimed(&records, true);
+        log.log().give_back(claimed);
+        match logged {
+            Ok(lsn) => {
+                let _first = end.set(lsn);
+                Ok(Some(lsn))
+            }
+            Err(cause) => {
+                // Memory has what the log has not.
+                let error = Error::io("append to the log", &cause);
+                core.failed.get_or_insert_with(|| error.clone());
+                Err(error)
+            }
         }
-        let logged = core.append(self, &records, true);
-        match &logged {
-            Ok(place) => drop(place.lsn().map(|lsn| end.set(lsn))),
-            // Memory has what the log has not.
-            Err(error) => drop(core.failed.get_or_insert_with(|| error.clone())),
-        }
-        logged.map(|place| place.lsn())
     }
 
     /// Waits until no other thread collects commits; whether this one does.

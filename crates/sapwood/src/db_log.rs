@@ -63,8 +63,10 @@ pub struct LogStats {
     pub snapshot_bytes: u64,
     /// Bytes of changes since the last checkpoint: opening the database reads them.
     pub unsaved_bytes: u64,
-    /// Why no change is taken any more, after a write or a sync that failed.
+    /// Why no change is taken any more, after a sync that failed.
     pub refuses_changes: Option<String>,
+    /// Whether the last change was refused since the disk had no room for it.
+    pub lacks_room: bool,
     /// Why the last checkpoint failed. The log grows until one succeeds.
     pub failed_checkpoint: Option<String>,
     /// Records of the log that opening the database did again.
@@ -309,6 +311,7 @@ impl DbLog {
             snapshot_bytes: self.wal.snapshot_bytes(),
             unsaved_bytes: self.wal.bytes_since_checkpoint(),
             refuses_changes: self.wal.check().err().map(|cause| cause.to_string()),
+            lacks_room: self.wal.lacks_room(),
             failed_checkpoint: failure.as_ref().map(LogError::to_string),
             recovered_records: recovered.records,
             recovered_bytes: recovered.log_bytes + recovered.snapshot_bytes,

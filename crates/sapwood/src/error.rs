@@ -474,6 +474,39 @@ impl Error {
         }
     }
 
+    /// Whether the disk had no room. A change that is refused so was not made, and another may be made
+    /// once there is room; of a batch [`HashBatch`](Self::HashBatch) and
+    /// [`OrderedBatch`](Self::OrderedBatch) say how much was.
+    ///
+    /// ```
+    /// use sapwood::{Db, OrderedTableOptions};
+    ///
+    /// let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
+    /// match table.put(b"k", b"v") {
+    ///     Err(error) if error.lacks_room() => println!("{error}"),
+    ///     done => done?,
+    /// }
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn lacks_room(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        let is_full = |kind: &std::io::ErrorKind| matches!(kind, StorageFull | QuotaExceeded);
+        match self {
+            Error::Log { cause: LogError::NoRoom { .. }, .. }
+            | Error::HashEngine { cause: HashEngineError::Journal(_), .. }
+            | Error::HashBatch { cause: HashEngineError::Journal(_), .. }
+            | Error::OrderedEngine { cause: OrderedEngineError::Journal(_), .. }
+            | Error::OrderedBatch { cause: OrderedEngineError::Journal(_), .. } => true,
+            Error::HashEngine { cause: HashEngineError::Io { kind, .. }, .. }
+            | Error::HashBatch { cause: HashEngineError::Io { kind, .. }, .. }
+            | Error::TreeEngine { cause: TreeEngineError::Io { kind, .. }, .. }
+            | Error::Trees { cause: TreeEngineError::Io { kind, .. }, .. } => is_full(kind),
+            #[cfg(feature = "rollup")]
+            Error::Rollup { cause: crate::rollup::Error::Io { kind, .. }, .. } => is_full(kind),
+            _ => false,
+        }
+    }
+
     /// What the engine said, when it was the engine of an ordered table that refused.
     ///
     /// ```
@@ -601,6 +634,7 @@ fn numbers(known: &[u64]) -> String {
 /// What only the facade knows to say: the option by its name here.
 fn next_step(cause: &OrderedEngineError) -> &'static str {
     match cause {
+        OrderedEngineError::Journal(_) => "; make room on the disk, and try again",
         OrderedEngineError::OutOfMemory { budget: u64::MAX, .. } => "",
         OrderedEngineError::OutOfMemory { .. } => " (`OrderedTableOptions::memory_budget`)",
         _ => "",
@@ -634,10 +668,13 @@ fn log_next_step(cause: &LogError) -> &'static str {
         | LogError::Io { kind: io::ErrorKind::Unsupported, .. }
         | LogError::Table(_)
         | LogError::Gone { .. } => "",
+        LogError::NoRoom { .. } => {
+            "; make room on the disk, and try again: the database need not be opened anew"
+        }
         LogError::Contents { .. } => "; the log keeps all changes until a checkpoint succeeds",
         _ => {
-            "; tables can be read on, and take no changes: make room, or mend the disk, and open the \
-             directory again, which has all that the log took"
+            "; tables can be read on, and take no changes: mend the disk, and open the directory again; \
+             of the changes behind the last sync it has the first ones, all, some or none"
         }
     }
 }
@@ -645,6 +682,7 @@ fn log_next_step(cause: &LogError) -> &'static str {
 /// The option, or the step, that only the facade knows, for hash tables.
 fn hash_next_step(cause: &HashEngineError) -> &'static str {
     match cause {
+        HashEngineError::Journal(_) => "; make room on the disk, and try again",
         HashEngineError::OutOfMemory { budget: u64::MAX, .. } => "",
         HashEngineError::OutOfMemory { .. } => " (`HashTableOptions::memory_budget`, `Db::open`)",
         HashEngineError::ValueLength { min, max, .. } if min < max => {

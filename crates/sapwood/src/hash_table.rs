@@ -718,7 +718,10 @@ impl HashTable {
     #[cold]
     #[inline(never)]
     fn refused(&self, cause: HashEngineError) -> Error {
-        Error::HashEngine { table: Arc::clone(&self.shared.name), cause }
+        match cause {
+            HashEngineError::Journal(refused) => self.shared.kept.refused(refused),
+            cause => Error::HashEngine { table: Arc::clone(&self.shared.name), cause },
+        }
     }
 }
 

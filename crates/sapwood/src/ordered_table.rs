@@ -755,7 +755,10 @@ impl OrderedTable {
     // Programs have a copy of each operation for each type of key: this is no part of it.
     #[cold]
     fn refused(&self, cause: OrderedEngineError) -> Error {
-        Error::OrderedEngine { table: Arc::clone(&self.shared.name), cause }
+        match cause {
+            OrderedEngineError::Journal(refused) => self.shared.kept.refused(refused),
+            cause => Error::OrderedEngine { table: Arc::clone(&self.shared.name), cause },
+        }
     }
 }
 

@@ -137,7 +137,7 @@ impl<'db> Transaction<'db> {
     /// [`Error::Conflict`]: what was read is no longer so, or what is to be changed is being changed; run
     /// the transaction again. [`Error::OrderedEngine`] and [`Error::HashEngine`] where a table has no
     /// room; [`Error::Trees`] and [`Error::Log`] where the disk refused. Nothing changed, unless
-    /// it is [`Error::HalfMade`], or the log refused what is in memory.
+    /// it is [`Error::HalfMade`], or a sync failed: then the changes are seen, and may last or not.
     ///
     /// ```
     /// # use sapwood::{Db, TreeTableOptions};

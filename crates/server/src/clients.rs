@@ -5,6 +5,7 @@
 //! | `entry` | what others see of a client |
 //! | `mailbox` | messages for a client, and orders for its connection |
 //! | `channels` | subscriptions, and the messages that go to them |
+//! | `output` | bounds of what a client leaves unread |
 //! | `pause` | a time in which commands wait |
 //!
 //! A session writes its own entry once per run, under a lock that nothing else takes but a command
@@ -13,6 +14,7 @@
 mod channels;
 mod entry;
 mod mailbox;
+mod output;
 mod pause;
 
 use std::collections::BTreeMap;
@@ -23,6 +25,7 @@ use std::time::Duration;
 pub(crate) use channels::{Channels, Kind, Subscriptions};
 pub(crate) use entry::{Entry, Origin, Seen};
 pub(crate) use mailbox::Order;
+pub use output::{OutputLimit, OutputLimits};
 pub(crate) use pause::{Pause, Paused};
 
 use crate::store::format::Millis;
@@ -44,7 +47,11 @@ pub struct Limits {
     clients: AtomicUsize,
     idle_seconds: AtomicU64,
     keepalive_seconds: AtomicU64,
-    messages_bytes: AtomicUsize,
+    output: Mutex<OutputLimits>,
+    /// Of `output`: hard bounds, of clients that have not subscribed and of those that have; 0 for
+    /// none.
+    hard_bytes: [AtomicUsize; 2],
+    query_bytes: AtomicUsize,
 }
 
 // Relaxed throughout: a limit tells nothing of other memory.
@@ -53,14 +60,19 @@ impl Limits {
         clients: usize,
         idle: Duration,
         keepalive: Duration,
-        messages_bytes: usize,
+        output: OutputLimits,
+        query_bytes: usize,
     ) -> Limits {
-        Limits {
+        let limits = Limits {
             clients: clients.into(),
             idle_seconds: idle.as_secs().into(),
             keepalive_seconds: keepalive.as_secs().into(),
-            messages_bytes: messages_bytes.into(),
-        }
+            output: Mutex::default(),
+            hard_bytes: Default::default(),
+            query_bytes: query_bytes.into(),
+        };
+        limits.set_output(output);
+        limits
     }
 
     /// Clients at a time, at most.
@@ -93,17 +105,37 @@ impl Limits {
         self.keepalive_seconds.store(seconds, Ordering::Relaxed);
     }
 
-    /// Bytes of messages that a client has not taken, at most.
-    pub fn messages_bytes(&self) -> usize {
-        match self.messages_bytes.load(Ordering::Relaxed) {
+    /// Bounds of what clients leave unread.
+    pub fn output(&self) -> OutputLimits {
+        *self.output.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets them.
+    pub fn set_output(&self, limits: OutputLimits) {
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        *output = limits;
+        for (bytes, limit) in self.hard_bytes.iter().zip([limits.normal, limits.pubsub]) {
+            bytes.store(limit.hard_bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes of replies and messages that a client may leave unread, at most.
+    pub(crate) fn unread_bytes(&self, is_subscriber: bool) -> usize {
+        match self.hard_bytes[usize::from(is_subscriber)].load(Ordering::Relaxed) {
             0 => usize::MAX,
             bytes => bytes,
         }
     }
 
-    /// Sets it; 0 for any number.
-    pub fn set_messages_bytes(&self, bytes: usize) {
-        self.messages_bytes.store(bytes, Ordering::Relaxed);
+    /// Bytes that a client may send before they are executed, those of commands that wait for
+    /// `EXEC` among them, at most.
+    pub fn query_bytes(&self) -> usize {
+        self.query_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Sets it.
+    pub fn set_query_bytes(&self, bytes: usize) {
+        self.query_bytes.store(bytes, Ordering::Relaxed);
     }
 }
 
@@ -118,6 +150,10 @@ pub struct Counts {
     pub accepted: u64,
     /// Clients that were turned away since the service began.
     pub rejected: u64,
+    /// Clients that were closed since then because they left too much unread.
+    pub closed_for_output: u64,
+    /// Clients that were closed since then because they sent too much that could not be executed.
+    pub closed_for_query: u64,
     /// Channels with subscribers.
     pub channels: usize,
     /// Patterns with subscribers.
@@ -156,6 +192,8 @@ pub(crate) struct Clients {
     pub(crate) pause: Pause,
     accepted: AtomicU64,
     rejected: AtomicU64,
+    closed_for_output: AtomicU64,
+    closed_for_query: AtomicU64,
 }
 
 impl Clients {
@@ -167,6 +205,8 @@ impl Clients {
             pause: Pause::default(),
             accepted: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
+            closed_for_output: AtomicU64::new(0),
+            closed_for_query: AtomicU64::new(0),
         }
     }
 
@@ -191,6 +231,11 @@ impl Clients {
     pub(crate) fn remove(&self, id: u64) {
         let mut connected = self.lock();
         if let Some(entry) = connected.by_id.remove(&id) {
+            if entry.mailbox.is_full() {
+                let (client, why) = (entry.origin.peer(), "it does not take its replies");
+                tracing::warn!(client, "closed: {why} (client-output-buffer-limit)");
+                self.closed_for_output.fetch_add(1, Ordering::Relaxed);
+            }
             let seen = entry.seen();
             connected.bytes_gone.0 += seen.bytes_in;
             connected.bytes_gone.1 += seen.bytes_out;
@@ -223,6 +268,8 @@ impl Clients {
             blocked: all.iter().filter(|entry| entry.seen().is_blocked).count(),
             accepted: self.accepted.load(Ordering::Relaxed),
             rejected: self.rejected.load(Ordering::Relaxed),
+            closed_for_output: self.closed_for_output.load(Ordering::Relaxed),
+            closed_for_query: self.closed_for_query.load(Ordering::Relaxed),
             channels: self.channels.count(Kind::Channel),
             patterns: self.channels.count(Kind::Pattern),
             shard_channels: self.channels.count(Kind::ShardChannel),
@@ -252,6 +299,36 @@ impl Clients {
         let connected = self.lock();
         let remote = connected.by_id.values().filter(|entry| entry.origin.is_remote());
         remote.filter(|entry| entry.is_idle(now, idle)).for_each(|entry| entry.kill());
+    }
+
+    /// Closes clients that have left more unread than their soft bound for as long as that says.
+    /// For a timer.
+    pub(crate) fn close_full(&self, now: Millis) {
+        let OutputLimits { normal, pubsub, .. } = self.limits.output();
+        if normal.soft_bytes == 0 && pubsub.soft_bytes == 0 {
+            return;
+        }
+        for entry in self.all() {
+            let waiting = entry.mailbox.bytes();
+            let mut seen = entry.seen();
+            let limit = if seen.is_subscriber() { pubsub } else { normal };
+            if limit.soft_bytes == 0 || seen.bytes_kept + waiting <= limit.soft_bytes {
+                seen.full_since = None;
+                continue;
+            }
+            let since = *seen.full_since.get_or_insert(now);
+            drop(seen);
+            if now.saturating_sub(since) >= limit.soft_seconds.saturating_mul(1_000) {
+                entry.mailbox.overflow();
+            }
+        }
+    }
+
+    /// Notes that a client is closed that has sent too much.
+    pub(crate) fn note_long_query(&self, entry: &Entry) {
+        let client = entry.origin.peer();
+        tracing::warn!(client, "closed: its requests are too long (client-query-buffer-limit)");
+        self.closed_for_query.fetch_add(1, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, Connected> {

@@ -26,4 +26,4 @@ pub use service::Service;
 pub use session::Session;
 
 /// The version of Redis whose commands these are, for clients that ask.
-pub const REDIS_VERSION: &str = "7.4.0";
+pub const REDIS_VERSION: &str = "7.0.15";

@@ -78,7 +78,9 @@ impl From<sapwood::Error> for Refusal {
             | Error::OrderedEngine { cause: OrderedEngineError::OutOfMemory { .. }, .. } => {
                 OUT_OF_MEMORY
             }
-            error @ Error::Log { .. } => Refusal::Text(format!("MISCONF {error}").into()),
+            error if error.lacks_room() || matches!(error, Error::Log { .. }) => {
+                Refusal::Text(format!("MISCONF {error}").into())
+            }
             error => Refusal::err(error),
         }
     }

@@ -14,7 +14,7 @@ use crate::acl::{self, FileError, Users};
 use crate::admin::saves::Running;
 use crate::admin::{self, Admin, Shutdown};
 use crate::catalog::Catalog;
-use crate::clients::{Clients, Counts, Limits, Origin};
+use crate::clients::{Clients, Counts, Limits, Origin, OutputLimits};
 use crate::clock::Clock;
 use crate::databases::{AllReplicas, Databases, keyspace_name};
 use crate::jobs::Jobs;
@@ -45,8 +45,10 @@ pub struct Options {
     pub timeout: Duration,
     /// The silence after which the system asks whether a client is there; zero for never.
     pub tcp_keepalive: Duration,
-    /// Bytes of messages to a client that it has not taken, at most; one with more is closed.
-    pub messages_bytes_max: usize,
+    /// Bounds of replies and messages that a client leaves unread; one with more is closed.
+    pub output_limits: OutputLimits,
+    /// Bytes that a client may send before they are executed, at most; one with more is closed.
+    pub query_bytes_max: usize,
     /// Users and passwords.
     pub users: acl::Options,
     /// How it is run.
@@ -54,8 +56,8 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Those of Redis: 16 databases, 10,000 clients, 32 MiB of messages to each, no other limit; a
-    /// thread for each core.
+    /// Those of Redis: 16 databases, 10,000 clients, 32 MiB of messages to each and 1 GiB of
+    /// requests from each, no other limit; a thread for each core.
     fn default() -> Options {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Options {
@@ -66,7 +68,8 @@ impl Default for Options {
             maxclients: 10_000,
             timeout: Duration::ZERO,
             tcp_keepalive: Duration::from_secs(300),
-            messages_bytes_max: 32 << 20,
+            output_limits: OutputLimits::default(),
+            query_bytes_max: 1 << 30,
             users: acl::Options::default(),
             admin: admin::Options::default(),
         }
@@ -111,7 +114,8 @@ impl Service {
             options.maxclients,
             options.timeout,
             options.tcp_keepalive,
-            options.messages_bytes_max,
+            options.output_limits,
+            options.query_bytes_max,
         );
         let service = Service {
             databases: Arc::new(Replicas::new(options.threads + 1, &databases)),
@@ -294,6 +298,11 @@ impl Service {
     /// Closes clients that do nothing for longer than they may. For a timer.
     pub fn close_idle_clients(&self) {
         self.clients.close_idle(self.options.clock.now());
+    }
+
+    /// Closes clients that have left much unread for longer than they may. For a timer.
+    pub fn close_full_clients(&self) {
+        self.clients.close_full(self.options.clock.now());
     }
 
     /// Removes keys whose time has ended, some hundred of each database; true if there are more.

@@ -108,7 +108,10 @@ impl Session {
         }
         let before = out.len();
         let changes = self.always_synced().map(|db| (db.changes(), db));
-        let (used, next) = self.run_requests(input, out);
+        let (used, mut next) = self.run_requests(input, out);
+        if matches!(next, Next::More | Next::Full) && self.is_query_too_long(input.len() - used) {
+            next = Next::Close;
+        }
         self.unlasting = changes.and_then(|(before, db)| {
             let changes = db.changes();
             (changes != before && !changes.are_durable()).then_some(changes)
@@ -213,9 +216,25 @@ impl Session {
         self.client.entry.seen().bytes_out += bytes as u64;
     }
 
-    /// Notes bytes of replies that the client has not taken.
+    /// Notes bytes of replies that the client has not taken. One with too many is closed.
     pub(crate) fn note_kept(&self, bytes: usize) {
         self.client.entry.seen().bytes_kept = bytes;
+        let limits = &self.service.clients.limits;
+        if bytes > limits.unread_bytes(self.client.subscriptions.is_some()) {
+            self.client.entry.mailbox.overflow();
+        }
+    }
+
+    /// Tells if the client has sent more than it may before it is executed: `waiting` bytes of a
+    /// request, and commands that wait for `EXEC`. Its connection ends then.
+    pub(crate) fn is_query_too_long(&self, waiting: usize) -> bool {
+        let queued = self.client.transaction.as_ref().map_or(0, |transaction| transaction.bytes);
+        let clients = &self.service.clients;
+        let is_too_long = waiting.saturating_add(queued) > clients.limits.query_bytes();
+        if is_too_long {
+            clients.note_long_query(&self.client.entry);
+        }
+        is_too_long
     }
 
     fn run_requests(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Next) {

@@ -17,6 +17,6 @@ mod expiries;
 mod heads;
 pub mod keyspace;
 pub(crate) mod memory;
-mod parts;
+pub(crate) mod parts;
 pub(crate) mod tables;
 pub(crate) mod tidying;

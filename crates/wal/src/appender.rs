@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 use sapwood_disk::log::{Log, Lsn, SharedLog};
-use sapwood_engine::{Effect, Journal};
+use sapwood_engine::{Effect, Journal, Refused};
 
 use crate::error::{Error, Result};
-use crate::frame::{Frame, TableId};
+use crate::frame::{FRAME_HEAD_BYTES_MAX, Frame, TableId};
 
 pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
@@ -23,6 +23,7 @@ pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 /// | word | written, under the lock | read |
 /// |---|---|---|
 /// | `has_failed` | the first append that fails, release | before a change, acquire: the reason is there |
+/// | `lacks_room` | a claim that is refused, or granted behind one, relaxed, without the lock | reports, relaxed |
 /// | `end` | each append, relaxed | after a change, by a thread that may have made an append itself |
 /// | `due_at` | the append that reaches it; a checkpoint | each append, under the lock |
 #[derive(Debug)]
@@ -30,6 +31,7 @@ pub(crate) struct Appender {
     pub(crate) log: Arc<Log>,
     state: Mutex<State>,
     has_failed: AtomicBool,
+    lacks_room: AtomicBool,
     /// The position behind the last record.
     end: AtomicU64,
     /// The position from which on a checkpoint is due.
@@ -40,9 +42,23 @@ pub(crate) struct Appender {
     together: RwLock<()>,
 }
 
+/// Changes of a thread that become one record.
+#[derive(Debug)]
+struct Group {
+    /// The log that they are for.
+    of: *const Appender,
+    /// The record, as far as it is.
+    record: Vec<u8>,
+    /// Room that is kept for it.
+    claimed: u64,
+    /// Whether changes are taken back, of which the log is told nothing.
+    is_taking_back: bool,
+}
+
 thread_local! {
-    /// The record that this thread's changes go into, and the log that it is for.
-    static TOGETHER: RefCell<Option<(*const Appender, Vec<u8>)>> = const { RefCell::new(None) };
+    static TOGETHER: RefCell<Option<Group>> = const { RefCell::new(None) };
+    /// Room that this thread has claimed for changes to come, and the log that has it.
+    static AHEAD: Cell<(*const Appender, u64)> = const { Cell::new((ptr::null(), 0)) };
     /// The log that this thread appended to last, and the position behind that.
     static TOLD: Cell<(*const Appender, Lsn)> = const { Cell::new((ptr::null(), 0)) };
 }
@@ -56,20 +72,11 @@ struct Due {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The first append that failed. None comes behind it: a gap would make what lasts no prefix of
-    /// what happened.
+    /// The first append that failed, which had no claim. None comes behind it: a gap would make
+    /// what lasts no prefix of what happened.
     failed: Option<Error>,
     /// The record that is made up.
     record: Vec<u8>,
-}
-
-/// What a full disk does to an append.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Full {
-    /// No append comes any more: memory has the changes.
-    Ends,
-    /// It is refused, and another may succeed.
-    Refuses,
 }
 
 /// Bytes of the longest record whose memory is kept for the next.
@@ -82,6 +89,7 @@ impl Appender {
             log: Arc::new(log),
             state: Mutex::default(),
             has_failed: AtomicBool::new(false),
+            lacks_room: AtomicBool::new(false),
             end,
             due_at: AtomicU64::new(due_at),
             due: Mutex::default(),
@@ -172,49 +180,150 @@ impl Appender {
         self.has_failed.store(true, Ordering::Release);
     }
 
-    /// Appends a frame; the position behind it.
-    pub(crate) fn append(&self, frame: &Frame<'_>) -> Result<Lsn> {
-        self.append_behind(&[], frame, Full::Ends)
+    /// Keeps room for so many changes, whose keys and bytes have so many bytes together; by the
+    /// answer it is [given back](Self::give_back). Among changes that go together, it is kept until
+    /// they are appended.
+    ///
+    /// # Errors
+    /// [`Error::NoRoom`]; as of [`check`](Self::check).
+    pub(crate) fn claim(&self, bytes: usize, changes: usize) -> Result<u64> {
+        if self.with_group(|group| group.is_some_and(|group| group.is_taking_back)) {
+            return Ok(0);
+        }
+        self.check()?;
+        let bytes = bytes + changes * FRAME_HEAD_BYTES_MAX;
+        let claimed = self.claim_of_log(bytes, changes).or_else(|refused| {
+            let wanted = Log::claimed_bytes(bytes, changes);
+            match AHEAD.get() {
+                (of, ahead) if ptr::eq(of, self) && ahead >= wanted => {
+                    AHEAD.set((of, ahead - wanted));
+                    Ok(wanted)
+                }
+                _ => Err(refused),
+            }
+        })?;
+        Ok(self.with_group(|group| match group {
+            None => claimed,
+            Some(group) => {
+                group.claimed += claimed;
+                0
+            }
+        }))
     }
 
-    /// Appends a frame behind others that are part of its record.
-    fn append_behind(&self, others: &[u8], frame: &Frame<'_>, full: Full) -> Result<Lsn> {
+    /// Runs changes of this thread for which the log keeps room beforehand: for so many, whose keys
+    /// and bytes have so many bytes together. They use it where the log has no more.
+    ///
+    /// # Errors
+    /// As of [`claim`](Self::claim); none is made then.
+    pub(crate) fn with_room<R>(
+        &self,
+        bytes: usize,
+        changes: usize,
+        make: impl FnOnce() -> R,
+    ) -> Result<R> {
+        self.check()?;
+        let bytes = bytes + changes * FRAME_HEAD_BYTES_MAX;
+        let claimed = self.claim_of_log(bytes, changes)?;
+        let _ahead = Ahead { appender: self, before: AHEAD.replace((self, claimed)) };
+        Ok(make())
+    }
+
+    fn claim_of_log(&self, bytes: usize, changes: usize) -> Result<u64> {
+        let claimed = self.log.claim_many(bytes, changes);
+        // Relaxed: a figure. Where nothing changes, it is not written.
+        if self.lacks_room.load(Ordering::Relaxed) != claimed.is_err() {
+            self.lacks_room.store(claimed.is_err(), Ordering::Relaxed);
+        }
+        claimed.map_err(|cause| Error::no_room(&cause))
+    }
+
+    /// Whether the last change was refused since the log had no room for it.
+    pub(crate) fn lacks_room(&self) -> bool {
+        self.lacks_room.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn give_back(&self, claimed: u64) {
+        if claimed > 0 {
+            self.log.give_back(claimed);
+        }
+    }
+
+    /// Takes changes back that this thread has made as part of a group, behind a
+    /// [mark](Self::mark): the log hears of neither.
+    pub(crate) fn take_back<R>(&self, mark: usize, take_back: impl FnOnce() -> R) -> R {
+        let set = |is_taking_back: bool| {
+            self.with_group(|group| {
+                if let Some(group) = group {
+                    group.is_taking_back = is_taking_back;
+                    group.record.truncate(mark);
+                }
+            });
+        };
+        set(true);
+        let done = take_back();
+        set(false);
+        done
+    }
+
+    /// The place in the record of this thread's changes that go together where the next one goes.
+    pub(crate) fn mark(&self) -> usize {
+        self.with_group(|group| group.map_or(0, |group| group.record.len()))
+    }
+
+    /// Shows the group that this thread's changes go into, if they go together.
+    fn with_group<R>(&self, show: impl FnOnce(Option<&mut Group>) -> R) -> R {
+        TOGETHER
+            .with_borrow_mut(|group| show(group.as_mut().filter(|group| ptr::eq(group.of, self))))
+    }
+
+    /// Appends a frame for which there is no claim; the position behind it.
+    ///
+    /// # Errors
+    /// [`Error::NoRoom`]; as of [`check`](Self::check). It is not appended then.
+    pub(crate) fn append(&self, frame: &Frame<'_>) -> Result<Lsn> {
+        self.append_ahead(frame, false)
+    }
+
+    /// Appends a frame of an engine that makes its change afterwards; the position behind it. Where
+    /// `ends_group`, changes of this thread that go together and were made before are the same
+    /// record.
+    fn append_ahead(&self, frame: &Frame<'_>, ends_group: bool) -> Result<Lsn> {
+        let claimed = self.claim(frame.bytes(), 1)?;
+        let appended = self.append_claimed(frame, ends_group);
+        self.give_back(claimed);
+        appended
+    }
+
+    /// The same for a frame for which there is a claim.
+    fn append_claimed(&self, frame: &Frame<'_>, ends_group: bool) -> Result<Lsn> {
+        let made = match ends_group {
+            true => self.with_group(|group| {
+                group.map_or_else(Vec::new, |group| std::mem::take(&mut group.record))
+            }),
+            false => Vec::new(),
+        };
         let mut state = lock(&self.state);
         let mut record = std::mem::take(&mut state.record);
         record.clear();
-        record.extend_from_slice(others);
+        record.extend_from_slice(&made);
         frame.encode(&mut record);
-        let appended = self.append_record(&mut state, &record, full);
+        let appended = self.append_record(&mut state, &record);
         if record.capacity() <= RECORD_KEPT {
             state.record = record;
         }
         appended
     }
 
-    /// Appends a frame of an engine that makes its change afterwards; the position behind it. Where `ends_group`,
-    /// changes of this thread that go together and were made before are the same record.
-    fn append_ahead(&self, frame: &Frame<'_>, ends_group: bool) -> Result<Lsn> {
-        if !ends_group {
-            return self.append_behind(&[], frame, Full::Refuses);
-        }
-        let made = TOGETHER.with_borrow_mut(|together| match together {
-            Some((of, made)) if ptr::eq(*of, self) => std::mem::take(made),
-            _ => Vec::new(),
-        });
-        let full = if made.is_empty() { Full::Refuses } else { Full::Ends };
-        self.append_behind(&made, frame, full)
-    }
-
-    fn append_record(&self, state: &mut State, record: &[u8], full: Full) -> Result<Lsn> {
+    /// Appends a record for which there are claims: memory has its changes, or will have them.
+    fn append_record(&self, state: &mut State, record: &[u8]) -> Result<Lsn> {
         if let Some(failed) = &state.failed {
             return Err(failed.clone());
         }
-        let end = self.log.append(record).map_err(|cause: io::Error| {
+        let end = self.log.append_claimed(record).map_err(|cause: io::Error| {
             let error = Error::io("append to the log", &cause);
-            if full == Full::Ends || cause.kind() != io::ErrorKind::StorageFull {
-                state.failed = Some(error.clone());
-                self.has_failed.store(true, Ordering::Release);
-            }
+            state.failed = Some(error.clone());
+            self.has_failed.store(true, Ordering::Release);
             error
         })?;
         self.end.store(end, Ordering::Relaxed);
@@ -227,16 +336,18 @@ impl Appender {
 
     /// Takes a change down: in the record of those that go together, or in one of its own.
     fn tell(&self, frame: &Frame<'_>) {
-        let is_noted = TOGETHER.with_borrow_mut(|together| match together {
-            Some((of, record)) if ptr::eq(*of, self) => {
-                frame.encode(record);
+        let is_noted = self.with_group(|group| match group {
+            None => false,
+            Some(group) => {
+                if !group.is_taking_back {
+                    frame.encode(&mut group.record);
+                }
                 true
             }
-            _ => false,
         });
         if !is_noted {
             // The appender knows of a failure, and the caller of the table asks.
-            let _failed = self.append(frame);
+            let _failed = self.append_claimed(frame, false);
         }
     }
 
@@ -261,14 +372,15 @@ impl Appender {
     }
 
     fn as_one_record<R>(&self, changes: impl FnOnce() -> R) -> R {
-        let before = TOGETHER.replace(Some((self, Vec::new())));
+        let group = Group { of: self, record: Vec::new(), claimed: 0, is_taking_back: false };
+        let before = TOGETHER.replace(Some(group));
         let _end = Together { appender: self, before };
         changes()
     }
 
     /// Whether this thread is among changes that go together.
     pub(crate) fn is_together(&self) -> bool {
-        TOGETHER.with_borrow(|together| matches!(together, Some((of, _)) if ptr::eq(*of, self)))
+        self.with_group(|group| group.is_some())
     }
 
     /// # Errors
@@ -294,20 +406,34 @@ impl Appender {
     }
 }
 
+/// Gives back what changes have left of the room that was kept for them.
+struct Ahead<'a> {
+    appender: &'a Appender,
+    before: (*const Appender, u64),
+}
+
+impl Drop for Ahead<'_> {
+    fn drop(&mut self) {
+        let (_, left) = AHEAD.replace(self.before);
+        self.appender.give_back(left);
+    }
+}
+
 /// Appends what went together, also where a panic ended it: memory has these changes.
 struct Together<'a> {
     appender: &'a Appender,
-    before: Option<(*const Appender, Vec<u8>)>,
+    before: Option<Group>,
 }
 
 impl Drop for Together<'_> {
     fn drop(&mut self) {
-        let Some((_, record)) = TOGETHER.replace(self.before.take()) else { return };
-        if !record.is_empty() {
+        let Some(group) = TOGETHER.replace(self.before.take()) else { return };
+        if !group.record.is_empty() {
             let mut state = lock(&self.appender.state);
             // As for single changes.
-            let _failed = self.appender.append_record(&mut state, &record, Full::Ends);
+            let _failed = self.appender.append_record(&mut state, &group.record);
         }
+        self.appender.give_back(group.claimed);
     }
 }
 
@@ -319,18 +445,27 @@ pub(crate) struct TableJournal {
 }
 
 impl TableJournal {
-    /// Why an append ahead of its change did not come.
-    fn refused(&self, error: Error) -> io::Error {
+    /// Why an append ahead of its change did not come: with the system's answer where another may.
+    fn refused(error: Error) -> io::Error {
         match error {
-            Error::Io { kind, .. } if !self.appender.has_failed.load(Ordering::Acquire) => {
-                io::Error::new(kind, error)
-            }
+            Error::NoRoom { kind, .. } => io::Error::new(kind, error),
             error => io::Error::other(error),
         }
     }
 }
 
 impl Journal for TableJournal {
+    fn claim(&self, bytes: usize, changes: usize) -> std::result::Result<u64, Refused> {
+        self.appender.claim(bytes, changes).map_err(|error| match error {
+            Error::NoRoom { kind, why } => Refused { kind, why },
+            error => Refused { kind: io::ErrorKind::Other, why: error.to_string().into() },
+        })
+    }
+
+    fn give_back(&self, claimed: u64) {
+        self.appender.give_back(claimed);
+    }
+
     fn log(&self, key: &[u8], effect: Effect<'_>) {
         self.appender.tell(&Frame::Change { table: self.table, key, effect });
     }
@@ -355,11 +490,13 @@ impl Records {
         let TableJournal { table, appender } = &self.0;
         let frame = Frame::Change { table: *table, key: &[], effect: Effect::Put(record) };
         if appender.is_together() {
-            appender.check().map_err(io::Error::other)?;
+            // Kept until the record is appended.
+            let kept = appender.claim(record.len(), 1).map_err(TableJournal::refused)?;
             appender.tell(&frame);
+            appender.give_back(kept);
             return Ok(());
         }
-        appender.append_ahead(&frame, false).map(drop).map_err(|error| self.0.refused(error))
+        appender.append_ahead(&frame, false).map(drop).map_err(TableJournal::refused)
     }
 
     /// Makes all that was told before last.
@@ -388,10 +525,20 @@ impl SharedLog for TableLog {
         self.log
     }
 
+    fn claim(&self, record_bytes: usize) -> io::Result<u64> {
+        self.log().claim(record_bytes + FRAME_HEAD_BYTES_MAX)
+    }
+
     fn append(&self, record: &[u8], ends_group: bool) -> io::Result<Lsn> {
         let TableJournal { table, appender } = &self.journal;
         let frame = Frame::Change { table: *table, key: &[], effect: Effect::Put(record) };
-        appender.append_ahead(&frame, ends_group).map_err(|error| self.journal.refused(error))
+        appender.append_ahead(&frame, ends_group).map_err(TableJournal::refused)
+    }
+
+    fn append_claimed(&self, record: &[u8], ends_group: bool) -> io::Result<Lsn> {
+        let TableJournal { table, appender } = &self.journal;
+        let frame = Frame::Change { table: *table, key: &[], effect: Effect::Put(record) };
+        appender.append_claimed(&frame, ends_group).map_err(TableJournal::refused)
     }
 
     fn bound_unsynced(&self) -> io::Result<()> {

@@ -32,12 +32,21 @@ pub enum Error {
         /// The last one that is known.
         known: u64,
     },
-    /// The disk refused. After a change or a sync of which this is said, the log takes no more
-    /// changes: what it has is what lasts.
+    /// The disk refused. After a sync of which this is said, the log takes no more changes: those
+    /// that were made behind the last sync that succeeded may last, or not.
     #[error("{what}: {why}")]
     Io {
         /// The failed step.
         what: String,
+        /// The system's answer.
+        kind: io::ErrorKind,
+        /// The system's answer in words.
+        why: Arc<str>,
+    },
+    /// The log could not get room for a change, which was not made. It takes changes as soon as
+    /// there is room.
+    #[error("no room for the change, which was not made: {why}")]
+    NoRoom {
         /// The system's answer.
         kind: io::ErrorKind,
         /// The system's answer in words.
@@ -71,6 +80,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     pub(crate) fn io(what: impl Into<String>, cause: &io::Error) -> Error {
         Error::Io { what: what.into(), kind: cause.kind(), why: cause.to_string().into() }
+    }
+
+    pub(crate) fn no_room(cause: &io::Error) -> Error {
+        Error::NoRoom { kind: cause.kind(), why: cause.to_string().into() }
     }
 
     /// Of reading the log.

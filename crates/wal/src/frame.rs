@@ -23,6 +23,9 @@ pub type TableId = u64;
 /// nothing of it.
 pub const RECORDS: &str = "";
 
+/// Most bytes of a frame but its key, or its name, and those behind: five numbers and a code.
+pub(crate) const FRAME_HEAD_BYTES_MAX: usize = 56;
+
 const PUT: u8 = 1;
 const WRITE: u8 = 2;
 const REMOVE: u8 = 3;
@@ -62,6 +65,19 @@ impl Frame<'_> {
 
     pub(crate) fn is_loaded(&self) -> bool {
         matches!(self, Frame::Saved { before: 0, .. })
+    }
+
+    /// Bytes of its key, or its name, and of those behind.
+    pub(crate) fn bytes(&self) -> usize {
+        let (first, last) = match self {
+            Frame::Change {
+                key, effect: Effect::Put(bytes) | Effect::Write { bytes, .. }, ..
+            } => (key.len(), bytes.len()),
+            Frame::Change { key, effect: Effect::Remove, .. } => (key.len(), 0),
+            Frame::Create { name, description, .. } => (name.len(), description.len()),
+            Frame::Drop { .. } | Frame::Saved { .. } => (0, 0),
+        };
+        first + last
     }
 
     /// Appends the frame.

@@ -399,12 +399,17 @@ impl Wal {
         self.sync_to(lsn)
     }
 
-    /// Whether the log takes changes. To be asked before one is made.
+    /// Whether the log takes changes, where it has room. To be asked before one is made.
     ///
     /// # Errors
-    /// Why it does not, from the first append or sync that failed on.
+    /// Why it does not, from the first sync that failed on.
     pub fn check(&self) -> Result<()> {
         self.appender.check()
+    }
+
+    /// Whether the last change was refused since the log had no room for it.
+    pub fn lacks_room(&self) -> bool {
+        self.appender.lacks_room()
     }
 
     /// Lets the log take no more changes, those of this thread that go together and are not appended yet
@@ -424,6 +429,32 @@ impl Wal {
     /// their end.
     pub fn is_together(&self) -> bool {
         self.appender.is_together()
+    }
+
+    /// Runs changes of this thread for which the log keeps room beforehand: for so many, whose keys
+    /// and values have so many bytes together. A full disk refuses none of them then.
+    ///
+    /// # Errors
+    /// [`Error::NoRoom`]: none is made.
+    pub fn with_room<R>(
+        &self,
+        bytes: usize,
+        changes: usize,
+        make: impl FnOnce() -> R,
+    ) -> Result<R> {
+        self.appender.with_room(bytes, changes, make)
+    }
+
+    /// The place of the next change of this thread among those that go [together](Self::together),
+    /// for [`take_back`](Self::take_back).
+    pub fn mark(&self) -> usize {
+        self.appender.mark()
+    }
+
+    /// Takes back, by a closure, all changes of this thread that it has made behind a
+    /// [mark](Self::mark): the log has neither.
+    pub fn take_back<R>(&self, mark: usize, take_back: impl FnOnce() -> R) -> R {
+        self.appender.take_back(mark, take_back)
     }
 
     /// As [`together`](Self::together), for a thread that has what others may wait for among their changes that go

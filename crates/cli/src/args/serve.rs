@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use sapwood_server::clients::OutputLimits;
 
 use crate::terminal::format::parse_bytes;
 
@@ -14,7 +15,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE", env = "SAPWOOD_CONFIG")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Load sample data into a table in the background, and say what to try
+    /// Load sample data into a table, and say what to try; clients wait until it is loaded
     #[arg(long, value_name = "NAME")]
     pub(crate) sample: Option<ServedSample>,
 
@@ -93,6 +94,19 @@ pub(crate) struct Network {
         default_missing_value = "yes"
     )]
     pub(crate) http_tls: YesNo,
+
+    /// Whether /metrics is answered without the password that clients must say; with it, a user
+    /// with the right to INFO says theirs, by Basic authentication
+    #[arg(
+        long,
+        value_name = "WHETHER",
+        env = "SAPWOOD_METRICS_OPEN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "no",
+        default_missing_value = "yes"
+    )]
+    pub(crate) metrics_open: YesNo,
 }
 
 #[derive(clap::Args)]
@@ -124,6 +138,28 @@ pub(crate) struct Clients {
     /// Seconds after which a client that does nothing is closed; 0 for never
     #[arg(long, value_name = "SECONDS", env = "SAPWOOD_TIMEOUT", default_value_t = 0)]
     pub(crate) timeout: u32,
+
+    /// Bytes that a client may leave unread, by its class: at once, for so many seconds, and these;
+    /// 0 for any number. A client with more is closed
+    #[arg(
+        long,
+        value_name = "LIMITS",
+        env = "SAPWOOD_CLIENT_OUTPUT_BUFFER_LIMIT",
+        default_value = "normal 0 0 0 pubsub 32mb 8mb 60",
+        value_parser = parse_output_limits
+    )]
+    pub(crate) client_output_buffer_limit: OutputLimits,
+
+    /// Bytes that a client may send before they can be executed, those between MULTI and EXEC among
+    /// them; a client with more is closed
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "SAPWOOD_CLIENT_QUERY_BUFFER_LIMIT",
+        default_value = "1G",
+        value_parser = parse_bytes
+    )]
+    pub(crate) client_query_buffer_limit: u64,
 
     /// Seconds of silence after which the system asks whether a client is there; 0 for never
     #[arg(long, value_name = "SECONDS", env = "SAPWOOD_TCP_KEEPALIVE", default_value_t = 300)]
@@ -289,6 +325,13 @@ pub(crate) struct Config {
 pub(crate) enum ConfigCommand {
     /// Print the options that `sapwood serve` would have, and where each came from
     Print(Box<Serve>),
+}
+
+fn parse_output_limits(text: &str) -> Result<OutputLimits, String> {
+    OutputLimits::default().with(text).ok_or_else(|| {
+        "limits are a class (normal or pubsub), two numbers of bytes, and seconds, such as `pubsub 32mb 8mb 60`"
+            .to_owned()
+    })
 }
 
 fn parse_mode(text: &str) -> Result<u32, String> {

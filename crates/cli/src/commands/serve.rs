@@ -65,16 +65,10 @@ pub(crate) fn run(matches: &ArgMatches, load_flights: LoadSample) -> Outcome {
     let housekeeping = Housekeeping::start(Arc::clone(&service))
         .map_err(|error| failed("no threads can be started", error))?;
     let stop = CancellationToken::new();
-    let sample = serve.sample.map(|ServedSample::Flights| {
-        load_in_background(&db, &stop, load_flights, serve.network.port)
-    });
-    runtime.block_on(listen_and_serve(&serve, &service, acceptors, &stop))?;
+    let sample = serve.sample.map(|ServedSample::Flights| Sample { db, load: load_flights });
+    runtime.block_on(listen_and_serve(&serve, &service, acceptors, sample, &stop))?;
     stop.cancel();
     drop(housekeeping);
-    if let Some(Ok(sample)) = sample {
-        // It has told of its failure.
-        let _ended = sample.join();
-    }
     if service.saves_at_the_end() {
         tracing::info!("the last checkpoint begins; a signal ends without it");
         service.save_last().map_err(|error| failed("the last checkpoint failed", error))?;
@@ -190,6 +184,8 @@ fn service_options(serve: &Serve) -> Outcome<service::Options> {
         admin,
         maxclients: clients.maxclients as usize,
         timeout: Duration::from_secs(clients.timeout.into()),
+        output_limits: clients.client_output_buffer_limit,
+        query_bytes_max: clients.client_query_buffer_limit as usize,
         tcp_keepalive: Duration::from_secs(clients.tcp_keepalive.into()),
         users: acl::Options {
             requirepass: clients.requirepass.as_deref().map(Secret::from),
@@ -239,30 +235,34 @@ impl Acceptors {
     }
 }
 
-fn load_in_background(
-    db: &Db,
-    stop: &CancellationToken,
+/// A sample that is to be loaded before clients are served: none sees a part of it.
+struct Sample {
+    db: Db,
     load: LoadSample,
-    port: u16,
-) -> io::Result<std::thread::JoinHandle<()>> {
-    let (db, stop) = (db.clone(), stop.clone());
-    std::thread::Builder::new().name("sample".to_owned()).spawn(move || {
-        tracing::info!(table = "flights", "the sample is being loaded");
-        match load(&db, &|| stop.is_cancelled()) {
-            Ok(rows) => {
-                tracing::info!(table = "flights", rows, "the sample is loaded");
-                tracing::info!("try: redis-cli -p {port} SW.INFO flights");
-                tracing::info!("try: redis-cli -p {port} SW.AGGREGATE flights SELECT 'mean(dep_delay)' BY carrier");
-            }
-            Err(error) => tracing::error!(?error, "the sample was not loaded"),
-        }
-    })
+}
+
+impl Sample {
+    /// Loads it on a thread that serves no clients, which wait meanwhile.
+    async fn load(self, port: u16, stop: &CancellationToken) -> Outcome {
+        tracing::info!(table = "flights", "the sample is being loaded; clients wait until it is");
+        let (Sample { db, load }, stop) = (self, stop.clone());
+        let loading = tokio::task::spawn_blocking(move || load(&db, &|| stop.is_cancelled()));
+        let loaded = loading.await.map_err(|error| failed("the sample cannot be loaded", error))?;
+        let rows = loaded?;
+        tracing::info!(table = "flights", rows, "the sample is loaded");
+        tracing::info!("try: redis-cli -p {port} SW.INFO flights");
+        tracing::info!(
+            "try: redis-cli -p {port} SW.AGGREGATE flights SELECT 'mean(dep_delay)' BY carrier"
+        );
+        Ok(())
+    }
 }
 
 async fn listen_and_serve(
     serve: &Serve,
     service: &Arc<Service>,
     acceptors: Acceptors,
+    sample: Option<Sample>,
     stop: &CancellationToken,
 ) -> Outcome {
     let network = &serve.network;
@@ -287,6 +287,11 @@ async fn listen_and_serve(
     if let Some(path) = &network.unixsocket {
         listen_at_path(&mut listeners, path, network.unixsocketperm)?;
     }
+    tokio::spawn(stop_when_asked(interrupted, terminated, service.stop_wanted(), stop.clone()));
+    // Those that come now are served once it is loaded.
+    if let Some(sample) = sample {
+        sample.load(network.port, stop).await?;
+    }
     let end = CancellationToken::new();
     if let Some(address) = network.http {
         let http = Http::listen(address).await;
@@ -295,11 +300,13 @@ async fn listen_and_serve(
         if let Some(acceptor) = acceptors.http {
             http = http.with_tls(acceptor);
         }
+        if network.metrics_open == YesNo::Yes {
+            http = http.with_open_metrics();
+        }
         let address = http.address().unwrap_or(address);
         tracing::info!(%address, scheme, "metrics and health are at /metrics, /healthz and /readyz, roll-ups at /druid/v2");
         tokio::spawn(http.run(Arc::clone(service), stop.clone(), end.clone()));
     }
-    tokio::spawn(stop_when_asked(interrupted, terminated, service.stop_wanted(), stop.clone()));
     let server = Server::new(Arc::clone(service), stop.clone());
     let ended = server.run(listeners).await;
     end.cancel();

@@ -13,6 +13,12 @@ pub trait SharedLog: Debug + Send + Sync {
     fn log(&self) -> &Arc<Log>;
     /// The number that tells the log from others.
     fn id(&self) -> u64;
+    /// Keeps room for a record of the engine that has so many bytes, as [`Log::claim`] does; by the
+    /// answer it is [given back](Log::give_back).
+    ///
+    /// # Errors
+    /// As of [`Log::claim`].
+    fn claim(&self, record_bytes: usize) -> io::Result<u64>;
     /// Appends a record of the engine, whose changes come behind; the position behind the record. Where
     /// `ends_group`, all that this thread has changed in other engines and not appended yet is part of the same
     /// record, and is there after a crash if this is.
@@ -20,6 +26,11 @@ pub trait SharedLog: Debug + Send + Sync {
     /// # Errors
     /// `StorageFull`: nothing is appended, and another record may be; any other is for good.
     fn append(&self, record: &[u8], ends_group: bool) -> io::Result<Lsn>;
+    /// The same for records that were claimed, and whose changes are made.
+    ///
+    /// # Errors
+    /// Why there is no record any more.
+    fn append_claimed(&self, record: &[u8], ends_group: bool) -> io::Result<Lsn>;
     /// Waits for a sync where more bytes of the log are not synced than may be. For changes that wait for nothing
     /// else, once they are made.
     ///

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
+use super::claims::Claims;
 use super::format::{self, HEADER_BYTES, Kind, PART_HEADER_BYTES, PartHeader};
 use super::{LogOptions, Lsn};
 use crate::{CachedFile, Disk, Mapped, Presence};
@@ -93,8 +94,8 @@ impl Tail {
     }
 
     /// Takes what is not synced, for a sync that begins now.
-    pub(super) fn take_unsynced(&mut self, id: u64) -> io::Result<Unsynced> {
-        self.pad(id);
+    pub(super) fn take_unsynced(&mut self, id: u64, claims: &Claims) -> io::Result<Unsynced> {
+        self.pad(id, claims);
         self.persist()?;
         self.is_sync_arranged = false;
         let dirty = self.parts.iter_mut().filter(|part| part.is_dirty);
@@ -169,8 +170,9 @@ impl Tail {
         }
     }
 
-    /// Ends the sector, so that what is about to last is not written again.
-    fn pad(&mut self, id: u64) {
+    /// Ends the sector, so that what is about to last is not written again, where no claim has that
+    /// room.
+    fn pad(&mut self, id: u64, claims: &Claims) {
         let unit = if self.is_dax { LINE } else { SECTOR };
         let within = self.offset % unit;
         if within == 0 || !self.has_new() {
@@ -180,7 +182,7 @@ impl Tail {
         if gap < HEADER_BYTES {
             gap += unit;
         }
-        if gap <= self.room() {
+        if gap <= self.room() && claims.try_take(gap) {
             let payload = (gap - HEADER_BYTES) as usize;
             let header = format::pad_header(id, self.lsn, payload);
             self.map.write(self.offset as usize, &header);
@@ -188,20 +190,24 @@ impl Tail {
         }
     }
 
-    /// Goes on in another file.
+    /// Goes on in another file, which has room for so many bytes of records, and more where the
+    /// disk has.
     pub(super) fn begin_part(
         &mut self,
         disk: &dyn Disk,
         id: u64,
         options: &LogOptions,
         durable: Lsn,
+        wanted: u64,
     ) -> io::Result<()> {
         // A part is dirty as a file until it is synced once: then its length lasts, and its name.
         self.persist()?;
         let number = self.next_number;
         let name = format::name(&options.prefix, number);
         let before = self.parts.back();
-        let (bytes, file) = match self.spares.pop() {
+        let least = (PART_HEADER_BYTES + wanted).next_multiple_of(PART_HEADER_BYTES);
+        let least = least.max(options.part_bytes_min);
+        let (bytes, file) = match self.spares.pop_if(|spare| spare.bytes >= least) {
             Some(spare) => {
                 if let Err(cause) = disk.rename(&spare.name, &name) {
                     self.spares.push(spare);
@@ -214,14 +220,14 @@ impl Tail {
                 let is_next = self.offset > 0;
                 let filled = before.filter(|_| is_next);
                 let doubled = filled.map_or(options.part_bytes_min, |part| part.bytes * 2);
-                let bytes = doubled.clamp(options.part_bytes_min, options.part_bytes_max);
-                let file = disk.cached(&name, Presence::New)?;
-                if let Err(cause) = file.reserve(bytes) {
-                    // Its room is not to be had: nothing is to be left of it.
-                    let _left = disk.remove(&name);
-                    return Err(cause);
+                let bytes = doubled.min(options.part_bytes_max).max(least);
+                match reserved(disk, &name, bytes) {
+                    // A nearly full disk may have room for less.
+                    Err(cause) if cause.kind() == io::ErrorKind::StorageFull && least < bytes => {
+                        (least, reserved(disk, &name, least)?)
+                    }
+                    file => (bytes, file?),
                 }
-                (bytes, file)
             }
         };
         self.next_number += 1;
@@ -239,6 +245,16 @@ impl Tail {
         self.persisted = PART_HEADER_BYTES;
         Ok(())
     }
+}
+
+/// Makes a file with so much room, or leaves none.
+fn reserved(disk: &dyn Disk, name: &str, bytes: u64) -> io::Result<Arc<dyn CachedFile>> {
+    let file = disk.cached(name, Presence::New)?;
+    if let Err(cause) = file.reserve(bytes) {
+        let _left = disk.remove(name);
+        return Err(cause);
+    }
+    Ok(file)
 }
 
 /// What is mapped before there is a part.

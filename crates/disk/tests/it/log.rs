@@ -502,3 +502,56 @@ fn a_log_that_is_opened_often_stays_small() {
     assert!(log.file_bytes() <= 2 * options().part_bytes_min, "{} bytes", log.file_bytes());
     assert_eq!(open(&disk, from).expect("opened").1, [] as [u64; 0]);
 }
+
+/// What is claimed fits, whatever the disk says by then, and whatever else is appended and synced.
+#[test]
+fn a_claimed_record_needs_no_room_of_the_disk() {
+    let disk = SimDisk::new();
+    let log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+    let lens = [700, 0, 9_000, 1, 40_000, 3];
+    let claimed: Vec<u64> = lens.iter().map(|len| log.claim(8 + len).expect("room")).collect();
+    let small = log.claim_many(1_400, 100).expect("room");
+    disk.set_faults(Faults::new().writes(.., WriteFault::Error(io::ErrorKind::StorageFull)));
+    let mut others = 0;
+    while let Ok(claimed) = log.claim(708) {
+        log.append_claimed(&record(0, 700)).expect("claimed");
+        log.sync(log.position().0).expect("synced");
+        log.give_back(claimed);
+        others += 1;
+    }
+    for (number, (len, claimed)) in (1..).zip(lens.into_iter().zip(claimed)) {
+        log.append_claimed(&record(number, len)).expect("claimed");
+        log.give_back(claimed);
+    }
+    for number in 7..107 {
+        log.append_claimed(&record(number, 6)).expect("claimed");
+    }
+    log.give_back(small);
+    let refused = log.claim(100_000).expect_err("the disk is full");
+    assert_eq!(refused.kind(), io::ErrorKind::StorageFull);
+    disk.set_faults(Faults::new());
+    // One record may have the room of several claims.
+    let claimed: u64 = (0..50).map(|_| log.claim(100).expect("room")).sum();
+    let end = log.append_claimed(&record(107, 50 * 100 - 8)).expect("claimed");
+    log.give_back(claimed);
+    log.sync(end).expect("synced");
+    let (_, numbers) = open(&disk, start()).expect("opened");
+    let all = std::iter::repeat_n(0, others).chain(1..108);
+    assert_eq!(numbers, all.collect::<Vec<_>>());
+}
+
+/// Where the disk has no room for as large a part as is wanted next, it may have some for a smaller
+/// one.
+#[test]
+fn a_nearly_full_disk_has_a_small_part() {
+    let disk = SimDisk::new();
+    let log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+    while log.file_bytes() < 60_000 {
+        log.append(&record(0, 700)).expect("room");
+    }
+    disk.set_faults(Faults::new().space(disk.file_bytes() + options().part_bytes_min));
+    let before = log.position().1;
+    while log.position().1 == before {
+        log.append(&record(0, 700)).expect("room");
+    }
+}

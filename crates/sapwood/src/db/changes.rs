@@ -10,6 +10,9 @@ use super::{Db, Shared};
 use crate::db_log::DbLog;
 use crate::{Batch, Changes, Error, Result, Retry, Transaction, TreeTable};
 
+#[cfg(doc)]
+use crate::LogError;
+
 impl Db {
     /// Begins a transaction.
     ///
@@ -222,6 +225,38 @@ impl Db {
         let commit = unsettled.map(Unsettled::settle).transpose().map_err(Error::trees)?;
         let log = log.as_ref().map(|log| (Arc::clone(log), log.wal().told()));
         Ok((done, Changes { log, trees: commit }))
+    }
+
+    /// Runs `changes`, for which the log keeps room beforehand: for so many, whose keys and values
+    /// have so many bytes together. A full disk refuses them here, and none of them later; what
+    /// they need beyond that is refused, or not, by itself.
+    ///
+    /// # Errors
+    /// [`Error::Log`] with [`LogError::NoRoom`]: `changes` has not run.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open(directory.path())?;
+    /// let accounts = db.create_hash_table("accounts", HashTableOptions::default())?;
+    /// db.with_room(2 * (3 + 8), 2, || {
+    ///     accounts.add(b"ada", -5)?;
+    ///     accounts.add(b"bob", 5)
+    /// })??;
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn with_room<R>(
+        &self,
+        bytes: usize,
+        count: usize,
+        changes: impl FnOnce() -> R,
+    ) -> Result<R> {
+        match self.log() {
+            None => Ok(changes()),
+            Some(log) => {
+                log.wal().with_room(bytes, count, changes).map_err(|cause| log.named(cause))
+            }
+        }
     }
 
     /// Replaces the time after which changes last that wait for nothing

@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
+use sapwood_engine::Refused;
 use sapwood_occ::{Shared, Versions};
 use sapwood_wal::TableId;
 
 use super::DbLog;
 use crate::directory::Directory;
 use crate::key_versions::KeyVersions;
-use crate::{Durability, Error, Result};
+use crate::{Durability, Error, LogError, Result};
 
 /// What a table does around a change: where it is kept, and what transactions are to know of it.
 #[derive(Debug, Clone)]
@@ -104,6 +105,16 @@ impl Kept {
     /// Notes that the table was dropped, for transactions that have changed it.
     pub(crate) fn note_dropped(&self, name: &str) {
         self.dropped.get_or_init(|| name.into());
+    }
+
+    /// The error of a change for which the log had no room.
+    #[cold]
+    pub(crate) fn refused(&self, refused: Refused) -> Error {
+        let Place::Logged { log, .. } = &self.place else {
+            unreachable!("a table without a log has no journal")
+        };
+        let Refused { kind, why } = refused;
+        log.check().map_or_else(|cause| cause, |()| log.named(LogError::NoRoom { kind, why }))
     }
 
     /// Takes a moment at which no changes that go together are made by half.

@@ -11,8 +11,8 @@ impl HashTable {
     /// # Errors
     /// [`Error::HashEngine`] with `KeyLength` or `ValueLength`; `OutOfMemory` in memory; `Io` where
     /// a page had to be written and could not be; inside a closure that changes a value also
-    /// `Reentrant` or `WouldBlock` ([`HashEngineError`](crate::HashEngineError)). Nothing was
-    /// changed.
+    /// `Reentrant` or `WouldBlock` ([`HashEngineError`](crate::HashEngineError)); [`Error::Log`]
+    /// where the log of a directory has no room. Nothing was changed.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};

@@ -11,7 +11,8 @@ impl OrderedTable {
     /// # Errors
     /// [`Error::OrderedEngine`] with `KeyLength`, `ValueLength` or `OutOfMemory`; inside a closure
     /// that changes a value also with `Reentrant` or `WouldBlock`
-    /// ([`OrderedEngineError`](crate::OrderedEngineError)). Nothing was changed.
+    /// ([`OrderedEngineError`](crate::OrderedEngineError)); [`Error::Log`] where the log of a
+    /// directory has no room. Nothing was changed.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};

@@ -73,6 +73,16 @@ impl Writes {
         if let (Some((table, key, value)), None, None) = (each.next(), each.next(), &last) {
             return table.set(key, value).map(|()| None);
         }
+        let Some(log) = log else { return self.make_all(None, last) };
+        // A full disk refuses all of them, before any is seen.
+        let lens = self.each().map(|(_, key, value)| key.len() + value.map_or(0, <[u8]>::len));
+        let made =
+            log.wal().with_room(lens.sum(), self.each().count(), || self.make_all(Some(log), last));
+        made.map_err(|cause| log.named(cause))?
+    }
+
+    fn make_all<R>(&self, log: Option<&DbLog>, last: Option<Last<'_, R>>) -> Result<Option<R>> {
+        let mark = log.map_or(0, |log| log.wal().mark());
         let mut made: Vec<(&Buffered, &[u8], Option<Vec<u8>>)> = Vec::new();
         let make_all = || {
             for (table, key, value) in self.each() {
@@ -81,7 +91,11 @@ impl Writes {
             last.map(|last| last()).transpose()
         };
         let done = make_all();
-        done.map_err(|refused| match take_back(made) {
+        let take_back = || match log {
+            Some(log) => log.wal().take_back(mark, || take_back(made)),
+            None => take_back(made),
+        };
+        done.map_err(|refused| match take_back() {
             Ok(()) => refused,
             Err((table, cause)) => {
                 if let Some(log) = log {

@@ -14,6 +14,7 @@ mod durability;
 mod either;
 mod engines;
 mod filled;
+mod full_disk;
 mod golden;
 mod hash_compute;
 mod hash_table;

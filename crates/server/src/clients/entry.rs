@@ -86,6 +86,8 @@ pub(crate) struct Seen {
     pub(crate) bytes_queued: usize,
     /// Bytes of replies that it has not taken.
     pub(crate) bytes_kept: usize,
+    /// The moment since when it has left more unread than the soft bound.
+    pub(crate) full_since: Option<Millis>,
     /// Bytes of memory that a client has that does nothing.
     pub(crate) bytes_fixed: usize,
     /// Bytes of its requests, and of all that was said to it.
@@ -151,6 +153,7 @@ impl Entry {
             bytes_waiting: 0,
             bytes_queued: 0,
             bytes_kept: 0,
+            full_since: None,
             bytes_fixed: 0,
             bytes_in: 0,
             bytes_out: 0,

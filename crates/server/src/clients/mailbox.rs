@@ -39,6 +39,8 @@ struct Inside {
     bytes_taken: usize,
     protocol: Protocol,
     order: Order,
+    /// Whether it ends because the client has left too much unread.
+    is_full: bool,
     waker: Option<Waker>,
 }
 
@@ -52,6 +54,7 @@ impl Mailbox {
         let protocol = inside.protocol;
         write(&mut Reply::new(&mut inside.messages, protocol));
         if inside.messages.len().saturating_add(inside.bytes_taken) > bytes_max {
+            inside.is_full = true;
             self.end(&mut inside);
         } else if self.has_messages.swap(true, Ordering::AcqRel) {
             // Release and Acquire pair with those in `has_messages` and `take`. The connection was
@@ -103,6 +106,21 @@ impl Mailbox {
             order => inside.order = order,
         }
         wake(inside);
+    }
+
+    /// Ends the connection of a client that has left too much unread.
+    pub(crate) fn overflow(&self) {
+        let mut inside = self.lock();
+        if inside.order != Order::End {
+            inside.is_full = true;
+            self.end(&mut inside);
+        }
+        wake(inside);
+    }
+
+    /// Whether the client has left too much unread.
+    pub(crate) fn is_full(&self) -> bool {
+        self.lock().is_full
     }
 
     /// Whether the order is to end.

@@ -39,11 +39,14 @@ pub(crate) enum Replies {
     SkipNext,
 }
 
+/// Bytes that an argument of a command that waits takes beside its own, about.
+pub(crate) const ARGUMENT_BYTES: usize = size_of::<Vec<u8>>() + 16;
+
 /// Commands that wait for `EXEC`.
 #[derive(Default)]
 pub(crate) struct Transaction {
     pub(crate) queued: Vec<(&'static Command, Vec<Vec<u8>>)>,
-    /// Bytes of their arguments.
+    /// Memory of their arguments.
     pub(crate) bytes: usize,
     /// Whether a command was refused: `EXEC` will be, too.
     pub(crate) is_broken: bool,
@@ -197,7 +200,7 @@ impl Client {
 
     /// Messages to it from beside its session.
     pub(crate) fn to_messages(&self, service: &Service) -> Messages {
-        let bytes_max = service.clients.limits.messages_bytes();
+        let bytes_max = service.clients.limits.unread_bytes(true);
         Messages { entry: Arc::clone(&self.entry), bytes_max }
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::acl::{Context, Denied};
 use crate::catalog::Flags;
 use crate::clients::{Entry, Paused};
-use crate::command::client::Client;
+use crate::command::client::{ARGUMENT_BYTES, Client};
 use crate::command::{self, Answer, Call, Command, pubsub};
 use crate::databases::{Access, Databases};
 use crate::jobs::Job;
@@ -15,6 +15,7 @@ use crate::protocol::reply::Reply;
 use crate::refusal::{OUT_OF_MEMORY, Refusal, refuse};
 use crate::service::Service;
 use crate::store::format::{self, Millis};
+use crate::store::parts::PIECE_BYTES;
 
 pub(crate) enum Dispatched {
     Done(Option<Job>),
@@ -66,7 +67,7 @@ pub(crate) fn dispatch(
             Reply::new(out, protocol).error("ERR Command not allowed inside a transaction");
         } else {
             let owned = args.iter().map(|arg| arg.to_vec()).collect();
-            transaction.bytes += args.iter().map(|arg| arg.len()).sum::<usize>();
+            transaction.bytes += args.iter().map(|arg| ARGUMENT_BYTES + arg.len()).sum::<usize>();
             transaction.queued.push((command, owned));
             Reply::new(out, protocol).simple("QUEUED");
         }
@@ -101,13 +102,31 @@ pub(crate) fn dispatch(
 fn run_whole(call: &mut Call<'_>) -> Answer {
     let (service, command) = (call.service, call.command);
     // `EXEC` sees to that itself, if its commands change something.
-    if !call.is_exclusive() || !command.flags.contains(Flags::WRITE) {
+    if !command.flags.contains(Flags::WRITE) {
         return (command.run)(call);
     }
-    match service.db.together(|| (command.run)(call)) {
+    if !call.is_exclusive() {
+        // Of several keys, or entries of a table, all are changed, or none.
+        return match command.keys.last < 0 || command.group == "table" {
+            true => run_with_room(call),
+            false => (command.run)(call),
+        };
+    }
+    match service.db.together(|| run_with_room(call)) {
         Ok((outcome, _changes)) => outcome,
         Err(error) => Err(error.into()),
     }
+}
+
+/// Runs a command for whose changes the log has room: a full disk refuses it as a whole.
+fn run_with_room(call: &mut Call<'_>) -> Answer {
+    let (command, db) = (call.command, &call.service.db);
+    let len = call.args.iter().map(|arg| arg.len()).sum::<usize>();
+    // Values are stored as they are, or in pieces, of which the first and the last may be changed
+    // in part.
+    let changes = 2 * (call.args.len() + len / PIECE_BYTES + 2);
+    let bytes = len + (len / PIECE_BYTES + 4) * PIECE_BYTES;
+    db.with_room(bytes, changes, || (command.run)(call)).map_err(Refusal::from)?
 }
 
 /// Executes a command of a transaction; a job of its is done at once.
@@ -125,8 +144,13 @@ pub(crate) fn execute_queued(call: &mut Call<'_>, command: &'static Command, arg
     };
     let begun = Instant::now();
     let databases = inner.access.databases();
-    let result = permit_queued(inner.service, inner.client, databases, command, args)
-        .and_then(|()| (command.run)(&mut inner));
+    let result =
+        permit_queued(inner.service, inner.client, databases, command, args).and_then(|()| {
+            match command.flags.contains(Flags::WRITE) {
+                true => run_with_room(&mut inner),
+                false => (command.run)(&mut inner),
+            }
+        });
     if let (Ok(()), Some(job)) = (&result, inner.job.take()) {
         let mut written = Vec::new();
         job.run(&mut written);

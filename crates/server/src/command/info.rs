@@ -191,7 +191,8 @@ fn persistence(lines: &mut Lines, shown: &Shown<'_>) -> Result<(), Refusal> {
         }
         Some(log) => {
             lines.add("aof_last_bgrewrite_status", ok(&log.failed_checkpoint));
-            lines.add("aof_last_write_status", ok(&log.refuses_changes));
+            let takes_changes = log.refuses_changes.is_none() && !log.lacks_room;
+            lines.add("aof_last_write_status", if takes_changes { "ok" } else { "err" });
             lines.add("aof_current_size", log.unsaved_bytes);
             lines.add("aof_base_size", log.snapshot_bytes);
         }
@@ -216,6 +217,8 @@ fn stats(lines: &mut Lines, shown: &Shown<'_>) -> Result<(), Refusal> {
     lines.add("rejected_connections", counts.rejected);
     lines.add("expired_keys", tally.expired.load(Ordering::Relaxed));
     lines.add("evicted_keys", 0);
+    lines.add("client_query_buffer_limit_disconnections", counts.closed_for_query);
+    lines.add("client_output_buffer_limit_disconnections", counts.closed_for_output);
     lines.add("keyspace_hits", tally.hits.sum());
     lines.add("keyspace_misses", tally.misses.sum());
     lines.add("pubsub_channels", counts.channels);

@@ -163,7 +163,7 @@ fn unsubscribe(call: &mut Call<'_>, kind: Kind) -> Answer {
 fn publish(call: &mut Call<'_>, kind: Kind) -> Answer {
     let (channel, message) = (call.args[1], call.args[2]);
     let clients = &call.service.clients;
-    let bytes_max = clients.limits.messages_bytes();
+    let bytes_max = clients.limits.unread_bytes(true);
     let receivers = clients.channels.publish(kind, channel, message, bytes_max);
     call.reply.integer(receivers as i64);
     Ok(())

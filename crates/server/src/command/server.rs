@@ -9,7 +9,7 @@ use crate::command::arguments::{float, integer, is};
 use crate::command::{Answer, Call, Command, Run};
 use crate::command::{backups, info};
 use crate::jobs::Job;
-use crate::protocol::glob;
+use crate::protocol::{glob, units};
 use crate::refusal::SYNTAX;
 use crate::refusal::{NOT_AN_INTEGER, Refusal};
 use crate::service::Service;
@@ -223,6 +223,9 @@ fn wait(call: &mut Call<'_>) -> Answer {
     Ok(())
 }
 
+/// Bytes that every client may send before they are executed.
+const QUERY_BYTES_LEAST: usize = 1 << 20;
+
 /// A parameter of `CONFIG`.
 struct Parameter {
     name: &'static str,
@@ -279,6 +282,23 @@ const PARAMETERS: &[Parameter] = &[
         },
     ),
     fixed("appendonly", |service| yes(service.db.directory().is_some())),
+    changing(
+        "client-output-buffer-limit",
+        |service| service.limits().output().to_string(),
+        |service, text| {
+            service.limits().set_output(service.limits().output().with(text)?);
+            Some(())
+        },
+    ),
+    changing(
+        "client-query-buffer-limit",
+        |service| service.limits().query_bytes().to_string(),
+        |service, text| {
+            let bytes = usize::try_from(units::bytes(text)?).ok()?;
+            service.limits().set_query_bytes(Some(bytes).filter(|it| *it >= QUERY_BYTES_LEAST)?);
+            Some(())
+        },
+    ),
     fixed("databases", |service| service.options.databases.to_string()),
     fixed("dir", |service| {
         service.db.directory().map_or(String::new(), |path| path.display().to_string())
@@ -312,7 +332,7 @@ const PARAMETERS: &[Parameter] = &[
         "maxmemory",
         |service| service.admin.settings.maxmemory().unwrap_or(0).to_string(),
         |service, text| {
-            service.admin.settings.set_maxmemory(bytes(text)?);
+            service.admin.settings.set_maxmemory(units::bytes(text)?);
             Some(())
         },
     ),
@@ -385,24 +405,6 @@ const PARAMETERS: &[Parameter] = &[
 
 fn yes(is_true: bool) -> String {
     if is_true { "yes" } else { "no" }.to_owned()
-}
-
-/// Bytes as Redis writes them: `1kb` is 1,024, `1k` is 1,000.
-fn bytes(text: &str) -> Option<u64> {
-    let text = text.to_ascii_lowercase();
-    let units = [
-        ("kb", 1 << 10),
-        ("mb", 1 << 20),
-        ("gb", 1 << 30),
-        ("k", 1_000),
-        ("m", 1_000_000),
-        ("g", 1_000_000_000),
-        ("b", 1),
-        ("", 1_u64),
-    ];
-    let (number, unit) =
-        units.into_iter().find_map(|(end, unit)| Some((text.strip_suffix(end)?, unit)))?;
-    number.parse::<u64>().ok()?.checked_mul(unit)
 }
 
 fn config_get(call: &mut Call<'_>) -> Answer {
@@ -659,7 +661,7 @@ mod tests {
             ("x", None),
             ("99999999999999gb", None),
         ] {
-            assert_eq!(bytes(text), number, "{text}");
+            assert_eq!(units::bytes(text), number, "{text}");
         }
         assert!(PARAMETERS.is_sorted_by_key(|parameter| parameter.name));
     }

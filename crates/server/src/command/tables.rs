@@ -313,6 +313,7 @@ fn make_known(call: &mut Call<'_>, name: &[u8]) -> Answer {
 fn refused(error: sapwood::Error) -> Refusal {
     use sapwood::{Error, HashEngineError, OrderedEngineError, TreeEngineError};
     match error {
+        error if error.lacks_room() => error.into(),
         Error::TableMissing { .. } | Error::TableDropped { .. } => NO_TABLE,
         Error::TableExists { name, .. } => Refusal::err(format!("table '{name}' exists already")),
         Error::TableInUse { name, .. } => Refusal::err(format!(

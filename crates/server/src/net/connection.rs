@@ -5,10 +5,11 @@
 //! its client has not taken. One that waits has neither.
 //!
 //! A client that does not take its replies is not read from, so what is kept for it is bounded: by
-//! the replies of one run, and by the limit of its messages. A client that has closed its side still
-//! gets the replies to all that it sent, that of a job among them: a socket does not tell one that
-//! waits for them from one that has gone. A job is told to end when the connection fails, which may
-//! be when something is sent, or when the client is killed.
+//! the replies of one run, and by the limits of its class. What it sends is bounded as well, until
+//! it is executed. A client that has closed its side still gets the replies to all that it sent,
+//! that of a job among them: a socket does not tell one that waits for them from one that has gone.
+//! A job is told to end when the connection fails, which may be when something is sent, or when the
+//! client is killed.
 
 use std::cell::RefCell;
 use std::future::{Future, IntoFuture, poll_fn};
@@ -29,7 +30,8 @@ use crate::session::{Next, Session};
 
 /// Bytes that are read at a time.
 const READ_BYTES: usize = 64 << 10;
-/// A request that is not whole is copied to the front of the shared buffer while it is shorter.
+/// A request that is not whole is copied to the front of the shared buffer while it is shorter, and
+/// replies to where they are kept.
 const COPIED_BYTES_MAX: usize = 16 << 10;
 /// The replies' buffer of a thread is given back when it has become larger.
 const OUT_BYTES_KEPT: usize = 1 << 20;
@@ -283,6 +285,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return Poll::Ready(Ok(None));
             }
             if self.rest.len() < self.session.wanted() {
+                if self.session.is_query_too_long(self.rest.len()) {
+                    return Ok(None).into();
+                }
                 self.session.note_life();
                 return Poll::Ready(Ok(Some(Next::More)));
             }
@@ -364,8 +369,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Keeps replies, from `sent` on, for later.
     fn keep(&mut self, out: &mut Vec<u8>, sent: usize) {
         if sent < out.len() {
-            self.replies.extend_from_slice(&out[sent..]);
-            self.session.note_kept(self.replies.len());
+            if self.replies.is_empty() && out.len() - sent > COPIED_BYTES_MAX {
+                // Long ones are there once.
+                (self.replies, self.sent) = (mem::take(out), sent);
+            } else {
+                self.replies.extend_from_slice(&out[sent..]);
+            }
+            self.session.note_kept(self.replies.len() - self.sent);
         }
         out.clear();
         if out.capacity() > OUT_BYTES_KEPT {

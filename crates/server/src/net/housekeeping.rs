@@ -37,6 +37,7 @@ impl Housekeeping {
                     let begun = Instant::now();
                     let _ = service.tidy(|| begun.elapsed() < TIDYING);
                     service.close_idle_clients();
+                    service.close_full_clients();
                     service.sample();
                     if service.is_save_due() {
                         save(&service);

@@ -2,7 +2,7 @@
 //!
 //! | path | answer |
 //! |---|---|
-//! | `/metrics` | figures for Prometheus |
+//! | `/metrics` | figures for Prometheus, with the right to `INFO` |
 //! | `/healthz` | 200 while the process serves |
 //! | `/readyz` | 200 while it takes clients, 503 while it ends |
 //! | `POST /druid/v2` | the answer to a native query, as JSON, CSV or Arrow |
@@ -17,6 +17,7 @@
 //! | `druid` | requests about roll-ups, as commands |
 //! | `visit` | a session for one request: its user, its command, its job |
 //! | `login` | the user and the password in a request |
+//! | `connections` | connections at a time, and the one that makes room for another |
 //! | `body` | bodies of requests, and how much of them may be there at a time |
 //! | `replies` | replies of commands, as JSON |
 //! | `failure` | refusals, as Druid writes them |
@@ -25,6 +26,7 @@
 //! are those of the Redis protocol: what is closed there is closed here.
 
 mod body;
+mod connections;
 mod druid;
 mod failure;
 mod login;
@@ -41,10 +43,10 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -58,31 +60,34 @@ use crate::clients::Origin;
 use crate::net::listener::GREETING_TIMEOUT;
 use crate::net::metrics;
 
-use body::Bodies;
+use body::{Bodies, Room};
+use connections::{Connections, Place};
+use failure::Failure;
+use visit::Visit;
 
 /// A pause when the process has no descriptors left for a connection.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The time for a request's head to come.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// The form of the metrics.
-const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// Connections at a time, at most; one beyond them is closed.
-const CONNECTIONS_MAX: usize = 1_024;
-/// Requests about roll-ups at a time for each thread that serves clients, at most: each may wait for a job.
+/// Requests about roll-ups at a time, at most, whose bodies are there: each may wait for a job. As
+/// many as Druid answers, or more where there are many threads.
+const REQUESTS_MAX: usize = 64;
 const REQUESTS_A_THREAD: usize = 8;
 
 /// An address where metrics, health and roll-ups are asked for.
 pub struct Http {
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
+    has_open_metrics: bool,
 }
 
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { listener, tls } = self;
+        let Self { listener, tls, has_open_metrics } = self;
         f.debug_struct("Http")
             .field("listener", listener)
             .field("tls", &tls.is_some())
+            .field("has_open_metrics", has_open_metrics)
             .finish_non_exhaustive()
     }
 }
@@ -96,6 +101,8 @@ struct Door {
     /// A permit for each request about roll-ups.
     requests: Arc<Semaphore>,
     bodies: Bodies,
+    /// Whether metrics are told without the password.
+    has_open_metrics: bool,
 }
 
 impl Http {
@@ -104,13 +111,20 @@ impl Http {
     /// # Errors
     /// Those of the system, such as for an address that is in use.
     pub async fn listen(address: SocketAddr) -> io::Result<Http> {
-        Ok(Http { listener: TcpListener::bind(address).await?, tls: None })
+        let listener = TcpListener::bind(address).await?;
+        Ok(Http { listener, tls: None, has_open_metrics: false })
     }
 
     /// For clients that speak TLS, and no others.
     #[must_use]
     pub fn with_tls(self, acceptor: TlsAcceptor) -> Http {
         Http { tls: Some(acceptor), ..self }
+    }
+
+    /// With metrics that are told without a password, where clients need one.
+    #[must_use]
+    pub fn with_open_metrics(self) -> Http {
+        Http { has_open_metrics: true, ..self }
     }
 
     /// The address, with the port that the system has chosen.
@@ -128,9 +142,11 @@ impl Http {
         ending: CancellationToken,
         stop: CancellationToken,
     ) {
-        let requests = Arc::new(Semaphore::new(REQUESTS_A_THREAD * service.options.threads));
-        let door = Arc::new(Door { service, ending, requests, bodies: Bodies::default() });
-        let connections = TaskTracker::new();
+        let requests = REQUESTS_MAX.max(REQUESTS_A_THREAD * service.options.threads);
+        let requests = Arc::new(Semaphore::new(requests));
+        let (bodies, has_open_metrics) = (Bodies::default(), self.has_open_metrics);
+        let door = Arc::new(Door { service, ending, requests, bodies, has_open_metrics });
+        let (connections, tasks) = (Arc::<Connections>::default(), TaskTracker::new());
         loop {
             let accepted = tokio::select! {
                 () = stop.cancelled() => return,
@@ -140,13 +156,12 @@ impl Http {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             };
-            if connections.len() >= CONNECTIONS_MAX {
-                continue;
-            }
+            let Some(place) = connections.enter() else { continue };
             let (door, stop, tls) = (Arc::clone(&door), stop.clone(), self.tls.clone());
-            connections.spawn(async move {
+            tasks.spawn(async move {
                 tokio::select! {
-                    () = door.greet(stream, peer, tls) => {}
+                    () = door.greet(stream, peer, tls, &place) => {}
+                    () = place.taken.cancelled() => {}
                     () = stop.cancelled() => {}
                 }
             });
@@ -156,25 +171,36 @@ impl Http {
 
 impl Door {
     /// Agrees on keys with a client, if it is to speak TLS, and serves it.
-    async fn greet(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, tls: Option<TlsAcceptor>) {
+    async fn greet(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        tls: Option<TlsAcceptor>,
+        place: &Place,
+    ) {
         let local = stream.local_addr().unwrap_or(peer);
         let origin = Origin::Tcp { peer, local, descriptor: stream.as_raw_fd() };
-        let Some(tls) = tls else { return self.serve(stream, origin).await };
+        let Some(tls) = tls else { return self.serve(stream, origin, place).await };
         match tokio::time::timeout(GREETING_TIMEOUT, tls.accept(stream)).await {
-            Ok(Ok(stream)) => self.serve(stream, origin).await,
+            Ok(Ok(stream)) => self.serve(stream, origin, place).await,
             Ok(Err(error)) => tracing::debug!(%error, "a client of HTTP failed to speak TLS"),
             Err(_) => tracing::debug!("a client of HTTP was too slow to speak TLS"),
         }
     }
 
     /// Answers the requests of a connection. When the client goes, the answer that it waits for is given up.
-    async fn serve<S>(self: Arc<Self>, stream: S, origin: Origin)
+    async fn serve<S>(&self, stream: S, origin: Origin, place: &Place)
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let answer = service_fn(|request| {
-            let (door, origin) = (Arc::clone(&self), origin.clone());
-            async move { Ok::<_, Infallible>(door.answer(request, origin).await) }
+            let origin = origin.clone();
+            async move {
+                place.answer();
+                let answer = self.answer(request, origin, place).await;
+                place.wait();
+                Ok::<_, Infallible>(answer)
+            }
         });
         // A client that goes in the middle is no event.
         let _ended = http1::Builder::new()
@@ -184,19 +210,45 @@ impl Door {
             .await;
     }
 
-    async fn answer(&self, request: Request<Incoming>, origin: Origin) -> Response<Full<Bytes>> {
+    /// Whether a client may read metrics: they tell what `INFO` tells.
+    async fn expect_metrics(&self, headers: &HeaderMap, origin: Origin) -> Result<(), Failure> {
+        if self.has_open_metrics || self.service.users.default_user().needs_no_password() {
+            return Ok(());
+        }
+        let visit = Visit::begin(self, origin, headers)?;
+        visit.call(&[b"INFO", b"modules"], Room::default()).await.map(drop)
+    }
+
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        origin: Origin,
+        place: &Place,
+    ) -> Response<Full<Bytes>> {
         if druid::is_about(request.uri().path()) {
-            return druid::answer(self, request, origin).await;
+            return match place.is_spare {
+                true => Failure::too_many().into_response(),
+                false => druid::answer(self, request, origin).await,
+            };
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return text(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "GET alone\n".to_owned());
         }
         let plain = |status, words: &str| text(status, "text/plain", format!("{words}\n"));
-        match request.uri().path() {
-            "/metrics" => match metrics::text(&self.service) {
-                Ok(metrics) => text(StatusCode::OK, METRICS_TYPE, metrics),
-                Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "the metrics cannot be written"),
-            },
+        let (head, _no_body) = request.into_parts();
+        match head.uri.path() {
+            "/metrics" => {
+                if let Err(failure) = self.expect_metrics(&head.headers, origin).await {
+                    return failure.into_response();
+                }
+                let form = metrics::Form::of(&header(&head.headers, &ACCEPT));
+                match metrics::text(&self.service, form) {
+                    Ok(metrics) => text(StatusCode::OK, form.content_type(), metrics),
+                    Err(_) => {
+                        plain(StatusCode::INTERNAL_SERVER_ERROR, "the metrics cannot be written")
+                    }
+                }
+            }
             "/healthz" => plain(StatusCode::OK, "ok"),
             "/readyz" if self.ending.is_cancelled() => {
                 plain(StatusCode::SERVICE_UNAVAILABLE, "ending")
@@ -208,6 +260,12 @@ impl Door {
             ),
         }
     }
+}
+
+/// A header in small letters; empty without it.
+fn header(headers: &HeaderMap, name: &HeaderName) -> String {
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    value.unwrap_or_default().to_ascii_lowercase()
 }
 
 fn text(status: StatusCode, form: &'static str, text: impl Into<Bytes>) -> Response<Full<Bytes>> {

@@ -1,4 +1,7 @@
-//! Figures in the text form of Prometheus.
+//! Figures for Prometheus: those of the server, and of its process.
+
+mod form;
+mod process;
 
 use std::fmt::Error;
 use std::sync::atomic::Ordering;
@@ -13,14 +16,18 @@ use crate::Service;
 use crate::admin::tally::{Count, TIMES};
 use crate::command::info;
 
+pub(crate) use form::Form;
+use process::Process;
+
 /// The metrics of a service.
-pub(crate) fn text(service: &Service) -> Result<String, Error> {
-    let figures = Figures::of(service);
-    let mut registry = prometheus_client::registry::Registry::with_prefix("sapwood");
-    registry.register_collector(Box::new(figures));
+pub(crate) fn text(service: &Service, form: Form) -> Result<String, Error> {
+    let mut registry = prometheus_client::registry::Registry::default();
+    let own = registry.sub_registry_with_prefix("sapwood");
+    own.register_collector(Box::new(Figures::of(service)));
+    registry.register_collector(Box::new(Process));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
-    Ok(text)
+    Ok(form.of_text(text))
 }
 
 /// What holds at a moment.
@@ -29,6 +36,7 @@ struct Figures {
     gauges: Vec<(&'static str, &'static str, f64)>,
     counters: Vec<(&'static str, &'static str, u64)>,
     keys: Vec<(usize, u64, u64)>,
+    tables: [(&'static str, u64); 4],
     commands: Vec<(&'static str, Count)>,
     errors: Vec<(String, u64)>,
 }
@@ -40,9 +48,44 @@ impl Figures {
         let (used, reserved) = (service.used_memory(), service.reserved_memory());
         let (system, user) = info::processor_seconds();
         let limit = service.admin.settings.maxmemory().unwrap_or(0);
+        let (bytes_in, bytes_out) = service.clients.bytes();
+        let stats = service.db.stats();
+        let is = |failure: &Option<String>| f64::from(u8::from(failure.is_some()));
+        let of_log = stats.log.iter().flat_map(|log| {
+            [
+                ("log_bytes", "Files of the log", log.log_bytes as f64),
+                (
+                    "log_unsaved_bytes",
+                    "Changes since the last checkpoint",
+                    log.unsaved_bytes as f64,
+                ),
+                (
+                    "log_snapshot_bytes",
+                    "Files of the last checkpoint, of ordered tables",
+                    log.snapshot_bytes as f64,
+                ),
+                ("log_failed", "1 if the log takes no changes any more", is(&log.refuses_changes)),
+                (
+                    "log_full",
+                    "1 if the last change was refused for lack of room",
+                    f64::from(u8::from(log.lacks_room)),
+                ),
+                (
+                    "log_checkpoint_failed",
+                    "1 if the last checkpoint that the log wanted failed",
+                    is(&log.failed_checkpoint),
+                ),
+            ]
+        });
         // Relaxed: counts for reports.
         let relaxed = Ordering::Relaxed;
         Figures {
+            tables: [
+                ("ordered", stats.ordered_tables.len() as u64),
+                ("hash", (stats.hash_tables.len() + stats.unopened.len()) as u64),
+                ("tree", stats.tree_tables.len() as u64),
+                ("rollup", stats.rollup_tables.len() as u64),
+            ],
             gauges: vec![
                 ("uptime_seconds", "Time since the start", service.admin.uptime() as f64),
                 (
@@ -75,13 +118,19 @@ impl Figures {
                     "1 if the last checkpoint failed",
                     f64::from(u8::from(past.error.is_some())),
                 ),
-            ],
+                ("file_bytes", "Files of tables and of the log", stats.file_bytes as f64),
+            ]
+            .into_iter()
+            .chain(of_log)
+            .collect(),
             counters: vec![
                 ("connections", "Clients that have connected", tally.connections.load(relaxed)),
                 ("keyspace_hits", "Reads of keys that were there", tally.hits.sum()),
                 ("keyspace_misses", "Reads of keys that were not there", tally.misses.sum()),
                 ("expired_keys", "Keys whose time has ended", tally.expired.load(relaxed)),
                 ("changes", "Commands that changed data", tally.changes.sum()),
+                ("network_input_bytes", "Bytes of requests", bytes_in),
+                ("network_output_bytes", "Bytes of replies and messages", bytes_out),
                 ("saves", "Checkpoints that were complete", past.count),
                 (
                     "save_failures",
@@ -113,6 +162,17 @@ impl prometheus_client::collector::Collector for Figures {
         for (name, help, value) in &self.counters {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             ConstCounter::new(*value).encode(metric)?;
+        }
+        let help = "1, with the version of the program and of Redis that it is compatible with";
+        let mut metric = encoder.encode_descriptor("build_info", help, None, MetricType::Gauge)?;
+        let labels =
+            [("version", env!("CARGO_PKG_VERSION")), ("redis_version", crate::REDIS_VERSION)];
+        ConstGauge::new(1_i64).encode(metric.encode_family(&labels)?)?;
+        let help = "Tables, those of databases among them";
+        let mut metric = encoder.encode_descriptor("tables", help, None, MetricType::Gauge)?;
+        for (engine, count) in &self.tables {
+            let labels = [("engine", *engine)];
+            ConstGauge::new(*count as i64).encode(metric.encode_family(&labels)?)?;
         }
         let of_keys =
             [("keys", "Keys, about", 0), ("keys_expiring", "Keys that will end, about", 1)];

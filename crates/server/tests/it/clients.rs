@@ -1,7 +1,12 @@
 //! `CLIENT`, without sockets.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
+use sapwood::Db;
+use sapwood_server::clients::OutputLimits;
+use sapwood_server::clock::Clock;
+use sapwood_server::service::Options;
 use sapwood_server::session::Next;
 use sapwood_server::{Service, Session};
 
@@ -96,7 +101,7 @@ fn others_see_what_a_client_does() {
         ("cmd", "get"),
         ("idle", "7"),
         ("qbuf", "0"),
-        ("multi-mem", "9"),
+        ("multi-mem", "209"),
         ("omem", "0"),
     ] {
         assert_eq!(field(&listed[0], name), value, "{name} in {}", listed[0]);
@@ -105,7 +110,7 @@ fn others_see_what_a_client_does() {
     let with_transaction = memory(&listed[0]);
     busy.line("DISCARD");
     let listed = lines(&mut other, &format!("CLIENT LIST ID {id}"));
-    assert_eq!(with_transaction - memory(&listed[0]), 9);
+    assert_eq!(with_transaction - memory(&listed[0]), 209);
     assert!((100..4_096).contains(&memory(&listed[0])), "{}", listed[0]);
     busy.send(b"SUBSCRIBE x y\r\n");
     busy.line("PSUBSCRIBE z*");
@@ -330,4 +335,68 @@ fn a_pipeline_of_long_values_pauses() {
         replied += out.len();
     }
     assert_eq!(replied, 200 * (value.len() + "$262144\r\n\r\n".len()));
+}
+
+/// Bounds that a client may exceed for a while: they are looked at by a timer.
+#[test]
+fn a_client_that_leaves_much_unread_for_long_is_closed() {
+    let output_limits = OutputLimits::default().with("pubsub 0 100 5").expect("a limit");
+    let clock = Clock::Manual(AtomicU64::new(START));
+    let options = Options { clock, output_limits, ..Options::default() };
+    let service = Arc::new(Service::new(Db::in_memory(), options).expect("memory"));
+    let (mut slow, mut other) = (Client::new(&service), Client::new(&service));
+    slow.line("SUBSCRIBE a");
+    let mut post = |count: usize| {
+        (0..count).for_each(|_| assert_eq!(other.line("PUBLISH a 123456789"), 1.into()));
+    };
+    // 39 bytes each.
+    post(3);
+    service.close_full_clients();
+    service.set_clock(START + 4_999);
+    service.close_full_clients();
+    assert_eq!(slow.messages().len(), 3, "it takes them in time");
+    service.close_full_clients();
+    post(3);
+    service.set_clock(START + 5_000);
+    service.close_full_clients();
+    service.set_clock(START + 9_999);
+    service.close_full_clients();
+    post(1);
+    service.set_clock(START + 10_000);
+    service.close_full_clients();
+    assert_eq!(slow.messages(), [], "it is closed");
+    drop(slow);
+    assert_eq!(service.client_counts().closed_for_output, 1);
+}
+
+#[test]
+fn bounds_of_what_waits_are_set_as_in_redis() {
+    let service = service();
+    let mut client = Client::new(&service);
+    let get =
+        |client: &mut Client, name: &str| field_of(&client.line(&format!("CONFIG GET {name}")));
+    let name = "client-output-buffer-limit";
+    let set =
+        client.call(&[b"CONFIG", b"SET", name.as_bytes(), b"normal 1mb 512kb 7 pubsub 0 0 0"]);
+    assert_eq!(set, ok());
+    let text = "normal 1048576 524288 7 slave 268435456 67108864 60 pubsub 0 0 0";
+    assert_eq!(get(&mut client, name), text.into());
+    for wrong in ["normal 1 1", "other 1 1 1", ""] {
+        let refused = client.call(&[b"CONFIG", b"SET", name.as_bytes(), wrong.as_bytes()]);
+        assert!(matches!(refused, Value::Error(_)), "{wrong}: {refused:?}");
+    }
+    let name = "client-query-buffer-limit";
+    assert_eq!(get(&mut client, name), (1_u64 << 30).to_string().as_str().into());
+    assert_eq!(client.line("CONFIG SET client-query-buffer-limit 2mb"), ok());
+    assert!(matches!(client.line("CONFIG SET client-query-buffer-limit 1000"), Value::Error(_)));
+    assert_eq!(get(&mut client, name), (2_u64 << 20).to_string().as_str().into());
+}
+
+/// The value of the one parameter that `CONFIG GET` found.
+fn field_of(reply: &Value) -> Value {
+    match reply {
+        Value::Array(pair) => pair[1].clone(),
+        Value::Map(pairs) => pairs[0].1.clone(),
+        other => panic!("{other:?}"),
+    }
 }

@@ -219,3 +219,121 @@ fn a_key_whose_value_cannot_be_read_ends_later() {
         assert!(stats.contains("expired_keys:1\r\n"), "{damaged}: {stats}");
     }
 }
+
+/// A row of the roll-up `edits`.
+const ROW: &[u8] = br#"{"time": "2013-01-01", "page": "Oak", "size": 1, "added": 3}"#;
+
+/// The log has no room for another part: a folder is in its place.
+struct FullLog(PathBuf);
+
+impl FullLog {
+    /// Leaves the log no room at all, by values of `filler`.
+    fn new(folder: &TempDir, client: &mut Client) -> FullLog {
+        let log = folder.path().join("log");
+        let number = |name: &str| {
+            u64::from_str_radix(name.strip_prefix("wal-")?.strip_suffix(".log")?, 16).ok()
+        };
+        let names = fs::read_dir(&log).expect("a folder").map(|file| file.expect("a file"));
+        let last = names.filter_map(|file| number(file.file_name().to_str()?)).max();
+        let next = log.join(format!("wal-{:016x}.log", last.expect("a part") + 1));
+        fs::create_dir(&next).expect("a folder");
+        for len in [100_000, 10_000, 1_000, 100, 0] {
+            while client.call(&[b"set", b"filler", &vec![b'x'; len]]) == ok() {}
+        }
+        FullLog(next)
+    }
+
+    fn make_room(self) {
+        fs::remove_dir(self.0).expect("the folder");
+    }
+}
+
+fn persistence(client: &mut Client, name: &str) -> String {
+    let Value::Bulk(text) = client.line("info persistence") else { panic!("a text") };
+    let text = String::from_utf8(text).expect("text");
+    let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    found.unwrap_or_else(|| panic!("{name}: {text}")).to_owned()
+}
+
+fn is_full(value: &Value) -> bool {
+    matches!(value, Value::Error(text) if text.starts_with("MISCONF ") && text.contains("make room"))
+}
+
+#[test]
+fn a_change_that_the_log_has_no_room_for_is_not_there_and_the_server_goes_on_once_it_has() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let service = open(&folder);
+    let mut client = Client::new(&service);
+    let long = vec![b'l'; 700_000];
+    client.call(&[b"set", b"long", &long]);
+    client.call(&[b"set", b"grown", &vec![b'g'; 6_000]]);
+    client.call(&[b"append", b"grown", &vec![b'g'; 6_000]]);
+    client.line("mset a 1 b 2 count 7");
+    client.line("set ending 1 px 1000");
+    client.line("sw.create t engine ordered");
+    client.line("sw.put t k v");
+    crate::rollups::create(&mut client);
+    let mut reader = Client::new(&service);
+    let mut all = || -> Vec<Value> {
+        let lines =
+            ["mget a b c count ending new", "exists new", "getrange long 0 9", "strlen long"];
+        let more = ["get grown", "getrange long 699990 -1", "pttl ending", "dbsize", "sw.get t k"];
+        lines.iter().chain(&more).map(|line| reader.line(line)).collect()
+    };
+    let full = FullLog::new(&folder, &mut client);
+    let before = all();
+    let piece = vec![b'p'; 9_000];
+    let refused: [&[&[u8]]; 24] = [
+        &[b"set", b"new", b"1"],
+        &[b"set", b"a", b"1", b"px", b"50"],
+        &[b"set", b"new", &long],
+        &[b"setnx", b"new", b"1"],
+        &[b"getset", b"a", b"5"],
+        &[b"getdel", b"a"],
+        &[b"mset", b"a", b"3", b"b", b"4", b"new", b"5"],
+        &[b"msetnx", b"new", b"3", b"newer", b"4"],
+        &[b"incr", b"count"],
+        &[b"incrbyfloat", b"count", b"1.5"],
+        &[b"append", b"a", b"more"],
+        &[b"append", b"grown", &piece],
+        &[b"setrange", b"long", b"5", b"xyz"],
+        &[b"setrange", b"grown", b"4000", &piece],
+        &[b"del", b"a", b"b"],
+        &[b"unlink", b"long"],
+        &[b"rename", b"long", b"new"],
+        &[b"copy", b"a", b"new"],
+        &[b"expire", b"a", b"100"],
+        &[b"persist", b"ending"],
+        &[b"sw.put", b"t", b"k", b"w"],
+        &[b"sw.ingest", b"edits", b"format", b"json", ROW],
+        &[b"sw.mput", b"t", b"k", b"w", b"l", b"w"],
+        &[b"flushall"],
+    ];
+    assert_eq!(persistence(&mut client, "aof_last_write_status"), "err");
+    for request in refused {
+        let reply = client.call(request);
+        let what = request[0].escape_ascii();
+        assert!(is_full(&reply), "{what}: {reply:?}");
+        assert_eq!(all(), before, "{what}");
+    }
+    // Each of a transaction, and of a batch, by itself.
+    for line in ["multi", "set a 3", "get a", "set new 4", "del a b"] {
+        client.line(line);
+    }
+    let Value::Array(replies) = client.line("exec") else { panic!("an array") };
+    assert!([0, 2, 3].iter().all(|at| is_full(&replies[*at])), "{replies:?}");
+    assert_eq!(replies[1], "1".into());
+    let batch = [request(&[b"set", b"a", b"3"]), request(&[b"set", b"new", b"4"])].concat();
+    assert!(client.send(&batch).iter().all(is_full));
+    assert_eq!(all(), before);
+    full.make_room();
+    assert_eq!(client.line("set new 1"), ok());
+    assert_eq!(persistence(&mut client, "aof_last_write_status"), "ok");
+    assert_eq!(client.line("mset a 3 b 4"), ok());
+    assert_eq!(client.line("incr count"), Value::Integer(8));
+    assert_eq!(client.line("unlink long"), Value::Integer(1));
+    let made = reader.line("mget a b count new long grown");
+    drop((client, reader, service));
+    let service = open(&folder);
+    assert_eq!(Client::new(&service).line("mget a b count new long grown"), made);
+}

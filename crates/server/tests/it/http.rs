@@ -202,8 +202,27 @@ fn metrics_and_health_answer() {
     let running = Running::new();
     let metrics = running.get("/metrics");
     assert_eq!(metrics.status, 200);
-    assert!(metrics.head.contains("content-type: application/openmetrics-text; version=1.0.0"));
-    assert!(metrics.text().contains("sapwood_connected_clients"), "{metrics:?}");
+    assert!(metrics.head.contains("content-type: text/plain; version=0.0.4"), "{metrics:?}");
+    let text = metrics.text();
+    for line in [
+        "# TYPE sapwood_connected_clients gauge",
+        "# TYPE sapwood_network_input_bytes_total counter",
+        "# TYPE process_cpu_seconds_total counter",
+        "# TYPE process_start_time_seconds gauge",
+        "sapwood_tables{engine=\"hash\"}",
+    ] {
+        assert!(text.lines().any(|found| found.starts_with(line)), "{line}: {text}");
+    }
+    let value = |name: &str| -> f64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name}: {text}"))
+    };
+    assert!(value("process_resident_memory_bytes") > 1e6 && value("process_open_fds") > 2.0);
+    assert!(value("process_start_time_seconds") > 1.5e9 && value("process_max_fds") > 2.0);
+    assert!(text.contains("sapwood_build_info{version=\"") && !text.contains("# EOF"));
+    let open = running.ask("GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text", b"");
+    assert!(open.head.contains("content-type: application/openmetrics-text; version=1.0.0"));
+    assert!(open.text().ends_with("# EOF\n"), "{open:?}");
     assert_eq!((running.get("/healthz").status, running.get("/readyz").text()), (200, "ready\n"));
     assert_eq!(running.ask("POST /metrics HTTP/1.1", b"").status, 405);
     assert_eq!(running.get("/elsewhere").status, 404);
@@ -376,8 +395,10 @@ fn users_and_rights_are_those_of_the_redis_protocol() {
     assert!(refused.head.contains("www-authenticate: basic realm=\"sapwood\""), "{refused:?}");
     assert_eq!(refused.failure().1, "Unauthorized request");
     assert_eq!(ask(None, "POST /druid/v2/sql", "{}").status, 401, "all is closed");
-    // Metrics and health are as they were.
-    assert_eq!((running.get("/metrics").status, running.get("/healthz").status), (200, 200));
+    // Metrics tell what INFO tells; health is told to all.
+    let metrics = |user| ask(user, "GET /metrics", "").status;
+    let statuses = [None, Some("reader:pw"), Some(":secret")].map(metrics);
+    assert_eq!((statuses, running.get("/healthz").status), ([401, 403, 200], 200));
     // A connection is no user: each request says its own.
     let mut stream = running.connect();
     for (header, status) in [(login("reader:pw"), 200), ("X-None: 1".to_owned(), 401)] {
@@ -416,11 +437,11 @@ fn so_many_requests_are_answered_at_a_time() {
     let (running, mut client) = Running::with_edits();
     let held = running.hold_jobs();
     let head = format!("POST /druid/v2 HTTP/1.1\r\n{JSON}");
-    let mut streams: Vec<TcpStream> = (0..8).map(|_| running.connect()).collect();
+    let mut streams: Vec<TcpStream> = (0..64).map(|_| running.connect()).collect();
     for stream in &mut streams {
         stream.write_all(&request(&head, BY_PAGE.as_bytes())).expect("the server reads");
     }
-    until(|| matches!(client.line("sw.jobs"), Value::Array(jobs) if jobs.len() == 8));
+    until(|| matches!(client.line("sw.jobs"), Value::Array(jobs) if jobs.len() == 64));
     let refused = running.query(BY_PAGE);
     assert_eq!(refused.failure().1, "Query capacity exceeded");
     assert!(refused.status == 429 && refused.head.contains("retry-after: 1"), "{refused:?}");
@@ -430,6 +451,26 @@ fn so_many_requests_are_answered_at_a_time() {
         assert_eq!(response(stream).status, 200);
     }
     until(|| running.query(BY_PAGE).status == 200);
+}
+
+#[test]
+fn bodies_that_do_not_come_take_no_place() {
+    let (running, _) = Running::with_edits();
+    let before = running.service.client_counts().connected;
+    let head = format!("POST /ingest/edits HTTP/1.1\r\nHost: localhost\r\n{JSON}");
+    let streams: Vec<TcpStream> = (0..70)
+        .map(|_| {
+            let mut stream = running.connect();
+            let head = format!("{head}\r\nContent-Length: 100000\r\n\r\n ");
+            stream.write_all(head.as_bytes()).expect("the server reads");
+            stream
+        })
+        .collect();
+    // Heads have come, and are let in.
+    until(|| running.service.client_counts().connected == before + streams.len());
+    assert_eq!(running.get("/druid/v2/datasources").text(), r#"["edits"]"#);
+    assert_eq!(running.ingest(ROWS).status, 200);
+    assert_eq!(running.query(BY_PAGE).json(), expected());
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sapwood::Db;
 use sapwood_server::Service;
+use sapwood_server::clients::OutputLimits;
 use sapwood_server::service::Options;
 
 use crate::client::{Client, Value, ok, service};
@@ -167,7 +168,8 @@ fn subscriptions_are_counted() {
 
 #[test]
 fn a_subscriber_that_does_not_read_is_closed() {
-    let options = Options { messages_bytes_max: 1_000, ..Options::default() };
+    let output_limits = OutputLimits::default().with("pubsub 1000 0 0").expect("a limit");
+    let options = Options { output_limits, ..Options::default() };
     let service = Arc::new(Service::new(Db::in_memory(), options).expect("memory"));
     let (mut idle, mut other) = (Client::new(&service), Client::new(&service));
     idle.line("SUBSCRIBE a");

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sapwood::Db;
+use sapwood_server::clients::OutputLimits;
 use sapwood_server::clock::Clock;
 use sapwood_server::net::{Listeners, Server, serve};
 use sapwood_server::service::Options;
@@ -355,7 +356,8 @@ fn a_client_that_never_reads_costs_little_and_can_be_killed() {
 
 #[test]
 fn a_subscriber_that_never_reads_is_closed() {
-    let options = Options { messages_bytes_max: 1 << 20, threads: 2, ..Options::default() };
+    let output_limits = OutputLimits::default().with("pubsub 1mb 0 0").expect("a limit");
+    let options = Options { output_limits, threads: 2, ..Options::default() };
     let server = Running::start(options, PATIENCE);
     let (mut deaf, mut other) = (server.connect(), server.connect());
     deaf.send(b"SUBSCRIBE a\r\n");
@@ -372,6 +374,52 @@ fn a_subscriber_that_never_reads_is_closed() {
         assert!(sent < 2_000, "{sent} messages of 64 KiB are kept");
     }
     assert!(sent >= 16, "the limit is 16 messages, closed after {sent}");
+}
+
+#[test]
+fn a_client_that_leaves_more_unread_than_it_may_is_closed() {
+    let output_limits = OutputLimits::default().with("normal 8mb 0 0").expect("a limit");
+    let options = Options { output_limits, threads: 2, ..Options::default() };
+    let server = Running::start(options, PATIENCE);
+    let (mut deaf, mut other) = (server.connect(), server.connect());
+    assert_eq!(other.call(&format!("SET v {}", "v".repeat(60_000))), "+OK");
+    let id = deaf.id();
+    // One reply, of 60 MB.
+    deaf.send(format!("MGET{}\r\n", " v".repeat(1_000)).as_bytes());
+    while !other.call(&format!("CLIENT LIST ID {id}")).is_empty() {}
+    let stats = other.call("INFO stats");
+    assert!(stats.contains("client_output_buffer_limit_disconnections:1"), "{stats}");
+    let set = "CONFIG SET client-output-buffer-limit 'normal 0 0 0'";
+    assert_eq!(other.call(set), "+OK");
+    // It takes its time, and gets it.
+    let mut slow = server.connect();
+    slow.send(format!("MGET{}\r\n", " v".repeat(1_000)).as_bytes());
+    slow.expect(b"*1000\r\n$60000\r\nvvvv");
+}
+
+#[test]
+fn commands_that_wait_and_requests_that_do_not_end_are_bounded() {
+    let options = Options { query_bytes_max: 1 << 20, threads: 2, ..Options::default() };
+    let server = Running::start(options, PATIENCE);
+    let mut other = server.connect();
+    let stays = |client: &mut Wire, request: &[u8]| {
+        (0..100_000).all(|_| client.stream.write_all(request).is_ok())
+    };
+    // Commands that are queued.
+    let mut queues = server.connect();
+    assert_eq!(queues.call("MULTI"), "+OK");
+    let set = format!("SET k {}\r\n", "v".repeat(10_000));
+    assert!(!stays(&mut queues, set.as_bytes()));
+    // A request that never ends.
+    let mut endless = server.connect();
+    endless.send(b"*1000000\r\n");
+    let argument = format!("$10000\r\n{}\r\n", "a".repeat(10_000));
+    assert!(!stays(&mut endless, argument.as_bytes()));
+    let stats = other.call("INFO stats");
+    assert!(stats.contains("client_query_buffer_limit_disconnections:2"), "{stats}");
+    // Others are as long as they may be.
+    let long = format!("SET k {}", "v".repeat(60_000));
+    assert_eq!(other.call(&long), "+OK");
 }
 
 #[test]

@@ -15,9 +15,11 @@ use super::failure::Failure;
 const BODY_BYTES_MAX: usize = 64 << 20;
 /// Bytes of all bodies that are there, at most: they are counted until their command is done.
 const BODIES_BYTES_MAX: usize = 256 << 20;
-/// The time for more of a body to come, and for all of it: one that trickles would keep its place.
-const MORE_TIMEOUT: Duration = Duration::from_secs(10);
-const ALL_TIMEOUT: Duration = Duration::from_secs(120);
+/// The time for a body to come ...
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// ... and bytes of it that give it a second more: one that trickles would keep its client, and its
+/// room.
+const BYTES_A_SECOND: usize = 64 << 10;
 
 /// Room for bodies.
 #[derive(Debug)]
@@ -42,10 +44,9 @@ impl Bodies {
             return Err(too_long());
         }
         let (mut bytes, mut room) = (Vec::new(), Room::default());
-        let end = Instant::now() + ALL_TIMEOUT;
+        let begun = Instant::now();
         loop {
-            let until = end.min(Instant::now() + MORE_TIMEOUT);
-            let more = tokio::time::timeout_at(until, body.frame()).await;
+            let more = tokio::time::timeout_at(begun + time_for(bytes.len()), body.frame()).await;
             let frame = match more {
                 Ok(None) => return Ok((bytes, room)),
                 Ok(Some(Ok(frame))) => frame,
@@ -83,6 +84,11 @@ impl Bodies {
     }
 }
 
+/// The time that a body has of which so many bytes have come.
+fn time_for(bytes: usize) -> Duration {
+    TIMEOUT + Duration::from_secs_f64(bytes as f64 / BYTES_A_SECOND as f64)
+}
+
 fn too_long() -> Failure {
     let why = format!("the body is longer than {BODY_BYTES_MAX} bytes: send several");
     Failure::new(StatusCode::PAYLOAD_TOO_LARGE, why)
@@ -91,6 +97,13 @@ fn too_long() -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_body_has_as_much_time_as_its_bytes_take() {
+        assert_eq!(time_for(0), Duration::from_secs(10));
+        assert!(time_for(1_000) < Duration::from_secs(11), "a byte now and then wins nothing");
+        assert_eq!(time_for(BODY_BYTES_MAX), Duration::from_secs(10 + 1_024));
+    }
 
     #[test]
     fn room_is_given_back() {

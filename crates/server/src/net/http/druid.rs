@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use super::body::Room;
 use super::failure::Failure;
 use super::visit::Visit;
-use super::{Door, replies, text};
+use super::{Door, header, replies, text};
 use crate::clients::Origin;
 use crate::protocol::native::Outline;
 
@@ -155,12 +155,6 @@ impl Form {
             Form::Arrow => b"ARROW",
         }
     }
-}
-
-/// A header in small letters; empty without it.
-fn header(headers: &HeaderMap, name: &HeaderName) -> String {
-    let value = headers.get(name).and_then(|value| value.to_str().ok());
-    value.unwrap_or_default().to_ascii_lowercase()
 }
 
 /// The type of the body, without its parameters.

@@ -20,6 +20,12 @@ impl Failure {
         Failure { status, message: message.into(), allowed: None }
     }
 
+    /// As many requests are answered as may be.
+    pub(super) fn too_many() -> Failure {
+        let why = "too many requests are answered at a time: try again later";
+        Failure::new(StatusCode::TOO_MANY_REQUESTS, why)
+    }
+
     /// The path has another method.
     pub(super) fn method(allowed: &'static str) -> Failure {
         let message = format!("this path has {allowed} alone");

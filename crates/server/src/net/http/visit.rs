@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use hyper::header::HOST;
 use hyper::{HeaderMap, StatusCode};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::body::Room;
 use super::failure::Failure;
@@ -21,15 +21,14 @@ use crate::session::{Next, Session};
 /// A client that comes for one request.
 pub(super) struct Visit {
     session: Session,
-    /// The place among requests, kept until the command is done.
-    place: Option<OwnedSemaphorePermit>,
+    requests: Arc<Semaphore>,
 }
 
 impl Visit {
     /// Lets a client in, as the user that the request names.
     ///
     /// # Errors
-    /// If it is not, or if as many are in as may be.
+    /// If it is not.
     pub(super) fn begin(
         door: &Door,
         origin: Origin,
@@ -53,15 +52,11 @@ impl Visit {
         }
         let login = Login::of(headers);
         let login = login.map_err(|why| Failure::new(StatusCode::UNAUTHORIZED, why))?;
-        let Ok(place) = Arc::clone(&door.requests).try_acquire_owned() else {
-            let why = "too many requests are answered at a time: try again later";
-            return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, why));
-        };
         let Some(session) = Session::connect(Arc::clone(&door.service), origin) else {
             let why = "max number of clients reached";
             return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, why));
         };
-        let mut visit = Visit { session, place: Some(place) };
+        let mut visit = Visit { session, requests: Arc::clone(&door.requests) };
         let mut hello: Vec<&[u8]> = vec![b"HELLO", b"3"];
         if let Some(Login { user, password }) = &login {
             hello.extend([b"AUTH", &user[..], password]);
@@ -74,17 +69,20 @@ impl Visit {
         }
     }
 
-    /// Executes a command, and answers its reply. `room` is that of its arguments.
+    /// Executes a command, and answers its reply. `room` is that of its arguments, which are there:
+    /// from here on it takes a place among requests.
     ///
     /// # Errors
-    /// The refusal of the command.
+    /// The refusal of the command; if as many are executed as may be.
     pub(super) async fn call(mut self, args: &[&[u8]], room: Room) -> Result<Vec<u8>, Failure> {
+        let place = Arc::clone(&self.requests).try_acquire_owned();
+        let place = place.map_err(|_| Failure::too_many())?;
         let mut out = Vec::new();
         let bytes = request(args);
         let (_used, next) = self.session.run(&bytes, &mut out);
         drop(bytes);
         match next {
-            Next::Job(job) => out = self.wait_for(job, room).await?,
+            Next::Job(job) => out = self.wait_for(job, (place, room)).await?,
             Next::Full if out.is_empty() => {
                 let why = "clients are paused: try again later";
                 return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, why));
@@ -105,12 +103,15 @@ impl Visit {
     }
 
     /// Waits for a job. It is told to end when this is dropped, which is when the client goes.
-    async fn wait_for(&mut self, job: Job, room: Room) -> Result<Vec<u8>, Failure> {
+    async fn wait_for(
+        &mut self,
+        job: Job,
+        kept: (OwnedSemaphorePermit, Room),
+    ) -> Result<Vec<u8>, Failure> {
         let _cancel = CancelOnDrop(job.cancel());
         let synced = self.session.always_synced();
-        let place = self.place.take();
         // A job that was told to end takes its place until it has ended.
-        let work = Working::begin(job, synced, (place, room));
+        let work = Working::begin(job, synced, kept);
         let mailbox = &self.session.entry().mailbox;
         let killed = poll_fn(|context| match mailbox.attend(context) {
             Order::End => Poll::Ready(()),
@@ -149,7 +150,6 @@ fn request(args: &[&[u8]]) -> Vec<u8> {
 mod tests {
     use hyper::header::HeaderValue;
     use sapwood::Db;
-    use tokio::sync::Semaphore;
     use tokio_util::sync::CancellationToken;
 
     use super::*;
@@ -165,6 +165,7 @@ mod tests {
             ending: CancellationToken::new(),
             requests: Arc::new(Semaphore::new(1)),
             bodies: Bodies::default(),
+            has_open_metrics: false,
         }
     }
 

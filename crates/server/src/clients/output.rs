@@ -1,0 +1,119 @@
+//! Bounds of replies and messages that a client leaves unread, by its class, as Redis has them.
+
+use std::fmt;
+
+use crate::protocol::units;
+
+/// Bounds of a class of clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputLimit {
+    /// Bytes beyond which a client is closed at once; 0 for no bound.
+    pub hard_bytes: usize,
+    /// Bytes beyond which a client is closed that has had more of them for some time; 0 for no
+    /// bound.
+    pub soft_bytes: usize,
+    /// That time.
+    pub soft_seconds: u64,
+}
+
+/// Bounds of all classes.
+///
+/// ```
+/// use sapwood_server::clients::OutputLimits;
+///
+/// let limits = OutputLimits::default().with("normal 64mb 16mb 10").expect("four words");
+/// assert_eq!(limits.normal.hard_bytes, 64 << 20);
+/// assert_eq!(limits.pubsub, OutputLimits::default().pubsub);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputLimits {
+    /// Of clients that have not subscribed to messages.
+    pub normal: OutputLimit,
+    /// Of replicas. There are none, and the words are kept for tools that set and read them.
+    pub replica: OutputLimit,
+    /// Of clients that have.
+    pub pubsub: OutputLimit,
+}
+
+impl Default for OutputLimits {
+    /// Those of Redis.
+    fn default() -> OutputLimits {
+        let limit = |hard_bytes, soft_bytes, soft_seconds| OutputLimit {
+            hard_bytes,
+            soft_bytes,
+            soft_seconds,
+        };
+        OutputLimits {
+            normal: limit(0, 0, 0),
+            replica: limit(256 << 20, 64 << 20, 60),
+            pubsub: limit(32 << 20, 8 << 20, 60),
+        }
+    }
+}
+
+impl OutputLimits {
+    /// The same with the bounds that a text names: a class, its two numbers of bytes, and its
+    /// seconds, for one class or several. `None` where it says something else.
+    pub fn with(mut self, text: &str) -> Option<OutputLimits> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        if words.is_empty() || !words.len().is_multiple_of(4) {
+            return None;
+        }
+        for words in words.chunks_exact(4) {
+            let of_class = match words[0].to_ascii_lowercase().as_str() {
+                "normal" => &mut self.normal,
+                "slave" | "replica" => &mut self.replica,
+                "pubsub" => &mut self.pubsub,
+                _ => return None,
+            };
+            let bytes = |word: &str| usize::try_from(units::bytes(word)?).ok();
+            *of_class = OutputLimit {
+                hard_bytes: bytes(words[1])?,
+                soft_bytes: bytes(words[2])?,
+                soft_seconds: words[3].parse().ok()?,
+            };
+        }
+        Some(self)
+    }
+}
+
+impl fmt::Display for OutputLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OutputLimits { normal, replica, pubsub } = self;
+        for (at, (name, limit)) in
+            [("normal", normal), ("slave", replica), ("pubsub", pubsub)].into_iter().enumerate()
+        {
+            let OutputLimit { hard_bytes, soft_bytes, soft_seconds } = limit;
+            let space = if at == 0 { "" } else { " " };
+            write!(f, "{space}{name} {hard_bytes} {soft_bytes} {soft_seconds}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_those_of_redis() {
+        let default = OutputLimits::default();
+        let text = "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60";
+        assert_eq!(default.to_string(), text);
+        assert_eq!(default.with(text), Some(default));
+        let changed = default.with("PUBSUB 1mb 1k 5 normal 10 5 1").expect("two classes");
+        let text = "normal 10 5 1 slave 268435456 67108864 60 pubsub 1048576 1000 5";
+        assert_eq!(changed.to_string(), text);
+        for text in [
+            "",
+            "normal",
+            "normal 1 1",
+            "normal 1 1 1 pubsub",
+            "other 1 1 1",
+            "normal -1 0 0",
+            "normal 1 1 x",
+        ] {
+            assert_eq!(default.with(text), None, "{text}");
+        }
+    }
+}
