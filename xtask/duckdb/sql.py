@@ -109,6 +109,8 @@ class Question:
             lambda: self.both("cast({} as double)", self.whole(depth - 1)),
             lambda: self.both("abs({})", inner()),
             lambda: self.both("floor({})", inner()),
+            lambda: self.both("atan({})", inner()),
+            lambda: self.both("cos({})", self.whole(0)),
             lambda: self.both("cast(p as double)"),
             lambda: self.both("case when {} then {} else {} end", self.truth(depth - 1), inner(), inner()),
         )
@@ -146,6 +148,8 @@ class Question:
             lambda: self.both("cast({} as text)", self.whole(depth - 1)),
             lambda: self.both("cast({} as text)", self.day(0)),
             lambda: self.both("reverse({})", inner()),
+            lambda: self.both("strftime({}, '%Y-%m-%d %j %a %U %W')", self.day(0)),
+            lambda: self.both("strftime(ts, '%d %b %y %I:%M:%S %p %f')"),
         )
 
     def day(self, depth):
@@ -154,6 +158,7 @@ class Question:
         return self.pick(
             lambda: self.both("({} + {})", self.day(0), self.same(str(self.draw.randrange(40)))),
             lambda: self.both("cast(ts as date)"),
+            lambda: self.both("last_day({})", self.day(0)),
             lambda: self.both("coalesce({}, {})", self.day(0), self.day(0)),
             lambda: self.both("greatest({}, {})", self.day(0), self.day(0)),
         )
@@ -163,6 +168,8 @@ class Question:
         return self.pick(
             lambda: self.same("ts"),
             lambda: self.both("date_trunc('{}', ts)", unit),
+            lambda: self.both("time_bucket(interval '{} {}', ts)", self.same(str(self.draw.randrange(1, 9))),
+                              self.same(self.draw.choice(["days", "hours", "minutes", "months"]))),
             lambda: self.both("(ts + interval '{} {}')", self.same(str(self.draw.randrange(1, 9))),
                               self.same(self.draw.choice(["days", "hours", "minutes", "months"]))),
         )
@@ -222,6 +229,10 @@ class Question:
             lambda: self.both("bool_or({})", self.truth(depth)),
             lambda: self.both("stddev_pop({})", self.same("n")),
             lambda: self.both("var_samp({})", self.same("n")),
+            lambda: self.same("covar_pop(n, id)"),
+            lambda: self.same("arg_max(n, id)"),
+            lambda: self.same("arg_min(h, id)"),
+            lambda: self.same("string_agg(h, '-' order by id desc)"),
         )
         if self.draw.random() < 0.2:
             return self.both("{} filter (where {})", of, self.truth(depth))

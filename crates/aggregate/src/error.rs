@@ -3,6 +3,7 @@
 use std::fmt;
 
 use sapwood_engine::InvalidBatch;
+use sapwood_schema::nearest;
 
 /// Why a query, a merge or an answer was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,6 +15,14 @@ pub enum QueryError {
     /// The parts of a query do not fit together, or a number in it is out of range.
     #[error("{0}")]
     Query(String),
+    /// No field of the layout is called so.
+    #[error("there is no field `{name}`{}", near_or_all(name, known))]
+    NoField {
+        /// The name that was given.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
     /// Objects did not have what the query reads, and the query does not skip such objects.
     #[error(
         "{count} of {selected} selected objects do not have what the query reads; the first by key: {first}. Correct the layout or the objects, or skip and count such objects"
@@ -116,6 +125,21 @@ pub enum QueryError {
         /// What is wrong there.
         what: String,
     },
+}
+
+impl QueryError {
+    pub(crate) fn no_field(name: &str, known: &[&str]) -> QueryError {
+        let known = known.iter().map(|&name| name.to_owned()).collect();
+        QueryError::NoField { name: name.to_owned(), known }
+    }
+}
+
+/// The name that may be meant, or all that there are.
+fn near_or_all(name: &str, known: &[String]) -> String {
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => format!(": did you mean `{near}`?"),
+        None => format!("; the layout has {}", known.join(", ")),
+    }
 }
 
 /// The result of building, merging or answering a query.

@@ -84,7 +84,7 @@ pub use question::layout::{
 pub use question::predicate::{Operand, Predicate};
 pub use question::query::{Mismatches, Missing, OrderBy, Query, SortDirection};
 pub use question::selection::Selection;
-pub use state::{CentralMoments, TopEntry, spread};
+pub use state::{CentralMoments, TopEntry, joint_spread, spread};
 pub use value::comparison::Comparison;
 pub use value::float_sum::FloatSum;
 pub use value::number::{Form, Number, Order};

@@ -18,7 +18,7 @@ mod sketch;
 mod sum;
 mod top;
 
-pub use sum::{CentralMoments, spread};
+pub use sum::{CentralMoments, joint_spread, spread};
 pub use top::TopEntry;
 
 use crate::error::Why;

@@ -65,7 +65,8 @@ Examples:
   sapwood sample flights                 all questions, for people
   sapwood sample flights --threads 4     delay totals by four threads
   sapwood sample flights --json          one JSON object an answer
-  sapwood sample delays                  rolled up as they come in, with charts of their delays")]
+  sapwood sample delays                  rolled up as they come in, with charts of their delays
+  sapwood sample files                   flights.csv.zst, stops.csv and the other files of examples")]
     Sample(Sample),
 
     /// Load a file into a table and say how that went
@@ -77,6 +78,8 @@ Examples:
   sapwood load flights.csv.zst --key time_hour,carrier,flight --engine tree --dir by_hour
   sapwood load flights.csv.zst --types 'flight:u16, distance:u16' --dir every
   zcat rows.csv.gz | sapwood load - --format csv --key id --strict --json
+
+`sapwood sample files` writes the files.
 
 CSV (with commas, semicolons, tabs or bars), JSON, JSON lines, Parquet and Arrow are told by the name
 or the first bytes. Columns have the types of all their values, which are shown; --types says others.
@@ -95,6 +98,8 @@ Examples:
   sapwood get deltas.csv --key delta:int -- -5
   sapwood get flights UA 1545 1 1
 
+`sapwood sample files` writes the files; examples of `load` and `ingest` make the directories.
+
 The exit code is 1 if no row has the key.")]
     Get(Get),
 
@@ -106,6 +111,8 @@ Examples:
   sapwood scan flights.csv.zst --key time_hour,carrier,flight --from 2013-03-01 --to 2013-04-01
   sapwood scan flights.csv.zst --key time_hour,carrier,flight --reverse --limit 10 --json
   sapwood scan flights --limit 5
+
+`sapwood sample files` writes the files; examples of `load` and `ingest` make the directories.
 
 Rows are printed as CSV with a header, those of a file of JSON lines as they stand there; with
 --json as objects, the fields of a CSV file as strings. Values are separated by commas as in CSV:
@@ -126,6 +133,8 @@ Examples:
   sapwood aggregate flights --select 'median(arr_delay), top(dest, 3)' --explain
   echo UA,1545,1,1 | sapwood aggregate flights --keys - --select 'sum(distance)'
 
+`sapwood sample files` writes the files; examples of `load` and `ingest` make the directories.
+
 Without --key every row of a file counts. With --key a file is a table, which has one row a key:
 rows that --duplicates drops are in no figure, and a warning says how many.
 
@@ -140,8 +149,11 @@ Examples:
   sapwood sql \"summarize 'flights.csv.zst'\" --mode markdown
   sapwood sql --dir delays \"create table flights as select * from 'flights.csv.zst'\"
   sapwood sql --dir delays \"select dest, median(arr_delay) from flights group by 1\" --json
-  sapwood sql --dir delays \"copy (select * from flights where day = 1) to 'first.parquet'\"
+  sapwood sql --dir delays \"copy (select * from flights where day = 1) to 'first.csv.zst'\"
+  sapwood sql --dir delays \"select count(*) from flights where dest = ?\" --param MIA
   sapwood sql --dir delays \"show tables; describe flights\"
+
+`sapwood sample files` writes the files.
 
 A table is a file in quotes, a table of a directory (DIR.table), or with --dir the name of a table. Every row
 of a file counts. Types of CSV and JSON are found by looking at the values; --types says others.
@@ -157,6 +169,8 @@ Examples:
   sapwood ingest flights.csv.zst --dir events --table flights --schema schema.json
   sapwood ingest flights.csv.zst --dir events --table flights --seal
 
+`sapwood sample files` writes the files.
+
 Schemas are those of Druid's dataSchema: docs/design/rollup.md lists their fields. The table is made where
 it is not there. It remembers how far it has taken each file: run it again after it was interrupted, or
 when a file has grown, and it goes on from there. Rows without a time, and values that cannot be
@@ -171,6 +185,8 @@ Examples:
   sapwood query --schema schema.json query.json flights.csv.zst
   sapwood query --schema schema.json '{\"queryType\": \"timeBoundary\"}' flights.csv.zst --json
 
+`sapwood sample files` writes the files; examples of `load` and `ingest` make the directories.
+
 Schemas are those of Druid's dataSchema, queries its native ones: docs/design/rollup.md lists their
 fields. Both may be files. Rows of files are rolled up in memory first. With --json the answer is as
 Druid writes it, with --csv a table, with --arrow a stream of Apache Arrow. Rows that have no time,
@@ -182,27 +198,35 @@ and values that cannot be read, are counted and shown.")]
 Examples:
   sapwood stats flights.csv.zst --key carrier,flight,month,day,sched_dep_time
   sapwood stats flights.csv.zst --key carrier,flight,month,day,sched_dep_time --json
-  sapwood stats flights")]
+  sapwood stats flights
+
+`sapwood sample files` writes the files; examples of `load` and `ingest` make the directories.")]
     Stats(Stats),
 
     /// List the tables of a directory, with their columns
     #[command(after_help = "\
 Examples:
   sapwood tables flights
-  sapwood tables flights --json")]
+  sapwood tables flights --json
+
+Examples of `load`, `ingest` and `import` make the directories.")]
     Tables(tables::Tables),
 
     /// Print the columns of a table: names, types, and the key
     #[command(after_help = "\
 Examples:
   sapwood describe flights
-  sapwood describe flights rows --json")]
+  sapwood describe flights rows --json
+
+Examples of `load`, `ingest` and `import` make the directories.")]
     Describe(tables::Describe),
 
     /// Put a row into a table of a directory; one with the same key is replaced
     #[command(after_help = "\
 Examples:
   sapwood put flights carrier=UA flight=1545 month=1 day=1 dep_delay=2
+
+Examples of `load`, `ingest` and `import` make the directories.
 
 A column that is not named has no value. Values are written as `get` prints them. Entries of a table
 without columns are a key and a value: bytes that are not printable stand as \\xE2, and a backslash as
@@ -214,6 +238,8 @@ two.")]
 Examples:
   sapwood remove flights UA 1545 1 1
 
+Examples of `load`, `ingest` and `import` make the directories.
+
 All rows that `get` shows are removed. The exit code is 1 if there are none.")]
     Remove(tables::Remove),
 
@@ -221,6 +247,8 @@ All rows that `get` shows are removed. The exit code is 1 if there are none.")]
     #[command(after_help = "\
 Examples:
   sapwood compact flights
+
+Examples of `load`, `ingest` and `import` make the directories.
 
 Checkpoints that are kept need their files, so that a second run may give back more. The heap of tree
 tables is used again, but not given back.")]
@@ -234,6 +262,8 @@ Examples:
   sapwood checkpoints flights --go-back 1
   sapwood scan flights --checkpoint 1 --limit 5
 
+Examples of `load`, `ingest` and `import` make the directories.
+
 Works where a table does not open because its newest checkpoint is damaged. `get`, `scan`,
 `aggregate` and `stats` look at an older one with --checkpoint, and change nothing.")]
     Checkpoints(Checkpoints),
@@ -243,6 +273,8 @@ Works where a table does not open because its newest checkpoint is damaged. `get
 Examples:
   sapwood check flights
   sapwood check flights --json
+
+Examples of `load`, `ingest` and `import` make the directories.
 
 The log with each of its records, snapshots, checkpoints of hash tables with each page, and the
 heap of tree tables are read; at last the directory is opened, so ordered tables must fit in
@@ -258,6 +290,8 @@ Examples:
   sapwood inspect pool by_hour --json
   sapwood inspect pool by_hour --check
 
+Examples of `load`, `ingest` and `import` make the directories.
+
 The directory is not changed. The exit code is 1 if --check finds damage.")]
     Inspect(Inspect),
 
@@ -266,6 +300,8 @@ The directory is not changed. The exit code is 1 if --check finds damage.")]
 Examples:
   sapwood backup counters backups
   sapwood backup counters backups --keep 7
+
+Examples of `load`, `ingest` and `import` make the directories.
 
 What is the same in several backups is there once, so that the second one writes what has changed.
 The directory must not be open in a process that writes; such a process takes its backups itself
@@ -294,6 +330,8 @@ Examples:
   sapwood repair by_hour --into saved
   sapwood repair flights --into copy --past-damage --json
 
+Examples of `load`, `ingest` and `import` make the directories.
+
 Ordered tables are copied as of the last checkpoint, hash tables as of their newest one that can be
 read, both with the changes of the log before the first that is damaged; --past-damage takes those
 behind it, too, and what comes of it need never have been there at one moment. Each tree is copied
@@ -310,6 +348,8 @@ Examples:
   sapwood export flights rows --format jsonl | head
   sapwood export flights rows --raw --to flights.arrow --json
   sapwood export events flights --to facts
+
+Examples of `load`, `ingest` and `import` make the directories.
 
 The columns are:
   those of the table, if it has typed columns, as `sapwood load` makes them;
@@ -340,6 +380,8 @@ Examples:
   sapwood import stock pieces pieces.csv --layout 'key(shop:str), pieces:u32le, euros:f64le@4'
   zcat hits.jsonl.gz | sapwood import counters hits - --format jsonl --json
 
+`sapwood sample files` writes the files.
+
 Rows of typed columns are for `sapwood load`. What `sapwood export` wrote of other tables comes back to
 the same bytes. Parquet and arrow files say how their rows
 are keys and values; for a new table, --key or --layout says it of csv and jsonl (the export prints
@@ -356,6 +398,8 @@ Examples:
   sapwood tail counters
   sapwood tail counters --table hits --json
   timeout 1 sapwood tail counters --follow || true
+
+Examples of `load`, `ingest` and `import` make the directories.
 
 A line is a change: the position behind it, the table, what was done, key and value. Lines of one
 position happened together. Nothing is locked, and the directory is not changed. Changes of tree
@@ -451,7 +495,7 @@ pub(crate) struct Shell {
     pub(crate) commands: Vec<String>,
 
     /// The form of replies [default: table, or json with --json]
-    #[arg(long, short, value_name = "FORM")]
+    #[arg(long, short, visible_alias = "mode", value_name = "FORM")]
     pub(crate) output: Option<Form>,
 
     /// Say how long each reply took, on standard error
@@ -486,6 +530,8 @@ pub(crate) enum SampleName {
     Flights,
     /// The same, rolled up as they come in, by hour, carrier, origin and destination
     Delays,
+    /// The files that examples of the help and of README name, written into the current directory
+    Files,
 }
 
 #[derive(Debug, clap::Args)]

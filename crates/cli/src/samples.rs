@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `flights` | flights in ordered tables |
 //! | `delays` | flights rolled up as they come in |
+//! | `files` | the files that examples name |
 //! | `served` | flights for the clients of a server |
 //! | `unpack`, `flight` | the data in the binary, and one row of it |
 //! | `answer` | an answer: the question, the outcome, the time, the comparison |
 
 mod answer;
 mod delays;
+mod files;
 mod flight;
 mod flights;
 mod served;
@@ -29,5 +31,6 @@ pub(crate) fn run(args: &Sample, ui: &Ui) -> Outcome {
     match args.name {
         SampleName::Flights => flights::run(threads, ui),
         SampleName::Delays => delays::run(threads, ui),
+        SampleName::Files => files::run(ui),
     }
 }

@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`versions`] | a word for each stripe of keys: how often it changed, and what changes it now |
-//! | [`reads`] | what a transaction has read, and its commit |
+//! | [`reads`] | what a transaction has read, and its commit; that of many keys, each by its value |
 //! | [`turn`] | the way for a transaction that met conflict after conflict |
 //!
 //! The crate knows no keys, values or tables. Keys fall into *stripes* by a hash; two keys of one stripe
@@ -45,7 +45,7 @@ pub mod versions;
 #[cfg(all(loom, test))]
 mod occ_loom;
 
-pub use reads::Reads;
+pub use reads::{Look, Reads};
 pub use turn::Turn;
 pub use versions::{Shared, SharedAtOnce, Stripe, Versions};
 

@@ -95,7 +95,7 @@ impl<'a> Reads<'a> {
 
     /// The version of a stripe, once nothing changes it.
     fn version_of(&self, stripe: Stripe) -> Result<u64, Conflict> {
-        let mut patience = Patience::default();
+        let mut patience = Patience::of_a_transaction(self.versions);
         loop {
             // Acquire: as in `read`.
             if let Some(version) = version(self.versions.word(stripe).load(Ordering::Acquire)) {
@@ -147,6 +147,46 @@ impl<'a> Reads<'a> {
         self.validate(held.stripes)?;
         held.have_changed = true;
         Ok(apply())
+    }
+}
+
+/// The versions of all stripes at one look. What is found after it can be changed together, and
+/// what others have changed meanwhile is looked at again: for changes of many keys, each by its own
+/// value.
+#[derive(Debug)]
+pub struct Look<'a> {
+    versions: &'a Versions,
+    /// The version of each stripe.
+    seen: Vec<u64>,
+}
+
+impl<'a> Look<'a> {
+    /// Looks.
+    ///
+    /// # Errors
+    /// [`Conflict::Busy`]; [`Conflict::Within`], as of [`Reads::begin`].
+    pub fn begin(versions: &'a Versions) -> Result<Look<'a>, Conflict> {
+        let reads = Reads::begin(versions)?;
+        let seen = versions.stripes().map(|stripe| reads.version_of(stripe));
+        Ok(Look { versions, seen: seen.collect::<Result<_, _>>()? })
+    }
+
+    /// Runs `apply`, which changes keys of the stripes that are given, and of no others. It is told
+    /// which of these have changed since the look. No change and no other commit is under way in
+    /// them meanwhile.
+    ///
+    /// # Errors
+    /// [`Conflict::Busy`]; `apply` did not run.
+    pub fn commit<R>(
+        self,
+        stripes: &mut Vec<Stripe>,
+        apply: impl FnOnce(&dyn Fn(Stripe) -> bool) -> R,
+    ) -> Result<R, Conflict> {
+        let mut held = Claims::take(self.versions, stripes)?;
+        held.have_changed = true;
+        // Acquire: what the version counts is there to be read.
+        let version = |stripe| version_alone(self.versions.word(stripe).load(Ordering::Acquire));
+        Ok(apply(&|stripe| version(stripe) != self.seen[stripe.index()]))
     }
 }
 

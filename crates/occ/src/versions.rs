@@ -8,6 +8,7 @@
 //! | `counts` | the first transaction: Release, then an epoch begins | a change, under a pin; a transaction: Acquire |
 //! | a stripe, shared | a change, before and after: AcqRel | a transaction, around a read and at its commit: Acquire |
 //! | a stripe, alone | a commit, before it validates and after it has applied: AcqRel | as above, and by changes, which wait |
+//! | `steps` | a commit, for each entry that it changes: Relaxed | whatever loses its patience: Relaxed |
 //!
 //! *Invariants*
 //! - I-ALONE: while a transaction has a stripe alone, no change of its keys is under way.
@@ -49,11 +50,19 @@ const PATIENCE_TO_CHANGE: u32 = if cfg!(loom) { u32::MAX } else { 10_000 };
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stripe(pub(crate) u32);
 
+impl Stripe {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The versions of all keys of a database.
 pub struct Versions {
     words: Box<[AtomicU64]>,
     /// Whether words count: 1 once a transaction wants that, 2 once it is so.
     counts: AtomicU64,
+    /// Steps of commits that are under way: one that gets on is waited for.
+    steps: AtomicU64,
     epochs: Epochs,
     first: Mutex<()>,
     turns: Turns,
@@ -80,10 +89,18 @@ impl Versions {
         Versions {
             words: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
             counts: AtomicU64::new(0),
+            steps: AtomicU64::new(0),
             epochs: Epochs::new(),
             first: Mutex::new(()),
             turns: Turns::default(),
         }
+    }
+
+    /// Notes that a commit, which has its stripes, gets on: a thread that waits for one of them
+    /// waits longer.
+    #[inline]
+    pub fn step(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The stripe of a key, by a hash of which all bits are as random as any.
@@ -193,7 +210,7 @@ impl Versions {
         // Acquire: what an earlier transaction has applied is there.
         while word.fetch_add(SHARE, Ordering::AcqRel) & ALONE != 0 {
             word.fetch_sub(SHARE, Ordering::AcqRel);
-            let mut patience = Patience::of_a_change();
+            let mut patience = Patience::of_a_change(self);
             while word.load(Ordering::Relaxed) & ALONE != 0 {
                 patience.once()?;
             }
@@ -202,7 +219,7 @@ impl Versions {
     }
 
     pub(crate) fn word(&self, stripe: Stripe) -> &AtomicU64 {
-        &self.words[stripe.0 as usize]
+        &self.words[stripe.index()]
     }
 
     pub(crate) fn stripes(&self) -> impl Iterator<Item = Stripe> + use<> {
@@ -242,7 +259,7 @@ impl Versions {
     /// Takes a stripe alone, if that is to be had soon.
     pub(crate) fn claim(&self, stripe: Stripe) -> Result<(), Conflict> {
         let word = self.word(stripe);
-        let mut patience = Patience::default();
+        let mut patience = Patience::of_a_transaction(self);
         // Acquire: what changes before have left is there.
         while word.fetch_or(ALONE, Ordering::AcqRel) & ALONE != 0 {
             patience.once()?;
@@ -361,30 +378,69 @@ impl Wait {
     }
 }
 
-/// As [`Wait`], for as long as a transaction waits.
-pub(crate) struct Patience {
+/// A [`Wait`] for some time; for longer while a commit gets on, which may have what is waited for.
+pub(crate) struct Patience<'a> {
     wait: Wait,
+    most: u32,
     left: u32,
+    /// Whose steps count, and how many there were when it was looked.
+    steps: Option<(&'a Versions, u64)>,
 }
 
-impl Default for Patience {
-    fn default() -> Patience {
-        Patience { wait: Wait::default(), left: PATIENCE }
-    }
-}
-
-impl Patience {
-    pub(crate) fn of_a_read() -> Patience {
-        Patience { wait: Wait::default(), left: PATIENCE_TO_READ }
+impl<'a> Patience<'a> {
+    fn of_times(most: u32, wait: Wait, steps: Option<&'a Versions>) -> Patience<'a> {
+        let steps = steps.map(|versions| (versions, versions.steps.load(Ordering::Relaxed)));
+        Patience { wait, most, left: most, steps }
     }
 
-    fn of_a_change() -> Patience {
-        Patience { wait: Wait { sleeps: true, ..Wait::default() }, left: PATIENCE_TO_CHANGE }
+    pub(crate) fn of_a_transaction(versions: &'a Versions) -> Patience<'a> {
+        Patience::of_times(PATIENCE, Wait::default(), Some(versions))
+    }
+
+    pub(crate) fn of_a_read() -> Patience<'a> {
+        Patience::of_times(PATIENCE_TO_READ, Wait::default(), None)
+    }
+
+    fn of_a_change(versions: &'a Versions) -> Patience<'a> {
+        let wait = Wait { sleeps: true, ..Wait::default() };
+        Patience::of_times(PATIENCE_TO_CHANGE, wait, Some(versions))
     }
 
     pub(crate) fn once(&mut self) -> Result<(), Conflict> {
-        self.left = self.left.checked_sub(1).ok_or(Conflict::Busy)?;
+        if self.left == 0 {
+            self.look_at_steps()?;
+        }
+        self.left -= 1;
         self.wait.once();
         Ok(())
+    }
+
+    /// Begins anew, if a commit has got on since the last look.
+    fn look_at_steps(&mut self) -> Result<(), Conflict> {
+        let (versions, seen) = self.steps.as_mut().ok_or(Conflict::Busy)?;
+        let steps = versions.steps.load(Ordering::Relaxed);
+        if *seen == steps || self.most == 0 {
+            return Err(Conflict::Busy);
+        }
+        (*seen, self.left) = (steps, self.most);
+        Ok(())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_that_gets_on_is_waited_for() {
+        let versions = Versions::new();
+        let mut patience = Patience::of_times(3, Wait::default(), Some(&versions));
+        for _ in 0..10 {
+            (0..3).for_each(|_| assert!(patience.once().is_ok()));
+            versions.step();
+        }
+        (0..3).for_each(|_| assert!(patience.once().is_ok()));
+        assert!(patience.once().is_err(), "no commit has got on");
+        assert!(patience.once().is_err());
     }
 }

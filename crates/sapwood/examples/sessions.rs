@@ -51,7 +51,7 @@ impl Sessions {
     /// Removes what is over, for a thread that does so every minute. Each row is looked at again as it goes: one that
     /// is prolonged meanwhile stays.
     fn sweep(&self, now: i64) -> sql::Result<u64> {
-        match self.db.sql(&format!("delete from sessions where expires <= {now}"))? {
+        match self.db.sql_with("delete from sessions where expires <= $1", &[now.into()])? {
             Outcome::Changed { rows, .. } => Ok(rows),
             other => unreachable!("a delete changes rows: {other:?}"),
         }

@@ -28,8 +28,9 @@
 //!
 //! # Consistency
 //!
-//! A `select` sees each row as it was at one moment of its run. Rows change one by one: each atomically, a
-//! statement that fails or is cancelled leaves those that it has changed.
+//! A `select` sees each row as it was at one moment of its run. A statement changes all its rows,
+//! or none where it fails or is cancelled; readers see rows that it has changed while it changes
+//! the others.
 
 mod blocks;
 mod catalog;
@@ -39,16 +40,18 @@ mod ranges;
 mod rollup;
 mod scan;
 mod table;
+mod words;
 
 pub use catalog::Tables;
 pub use sapwood_sql::{
     Answer, BATCH_ROWS, Batch, Catalog, Change, ChangeError, Changed, Data, Error, ErrorKind,
-    Filling, KeyFilter, Options, Outcome, Request, Result, Scan, Session, Sink, Source,
+    Filling, Insertion, KeyFilter, Options, Outcome, Request, Result, Scan, Session, Sink, Source,
     SourceColumn, SourceResult, Statement, Strings, TableName, TableSummary, Vector,
-    function_names, parse,
+    function_names, parameter, parse, parse_with,
 };
 
 use crate::Db;
+use crate::schema::Value;
 
 impl Db {
     /// Executes statements, which stand between semicolons, over the tables of this database: what the last
@@ -67,10 +70,32 @@ impl Db {
     /// # Ok::<(), sapwood::sql::Error>(())
     /// ```
     pub fn sql(&self, statements: &str) -> Result<Outcome> {
+        self.sql_with(statements, &[])
+    }
+
+    /// Executes statements with values in the places of parameters: `$1` is the first, or each `?`
+    /// the next one. For values that come from elsewhere: a text is never read as a part of the
+    /// statement.
+    ///
+    /// # Errors
+    /// As of [`sql`](Self::sql); a parameter without a value, or a value without a place.
+    ///
+    /// ```
+    /// # use sapwood::Db;
+    /// # use sapwood::sql::Outcome;
+    /// # let db = Db::in_memory();
+    /// db.sql("create table hits (page text primary key, hits bigint)")?;
+    /// let page = "/oaks'); drop table hits; --";
+    /// db.sql_with("insert into hits values ($1, $2)", &[page.into(), 7.into()])?;
+    /// let found = db.sql_with("select hits from hits where page = ?", &[page.into()])?;
+    /// assert!(matches!(found, Outcome::Rows(rows) if rows.len() == 1));
+    /// # Ok::<(), sapwood::sql::Error>(())
+    /// ```
+    pub fn sql_with(&self, statements: &str, parameters: &[Value<'_>]) -> Result<Outcome> {
         let tables = Tables::of(self);
         let session = Session::new(&tables, Options::default());
         let mut last = Outcome::Done("nothing was to be done".to_owned());
-        for statement in parse(statements)? {
+        for statement in parse_with(statements, parameters)? {
             last = session.execute(&statement)?;
         }
         Ok(last)

@@ -7,11 +7,14 @@
 //! | `pending` | what is read and will be changed in ordered tables and hash tables, and the commit |
 //! | `operations` | what a transaction can do |
 //! | `batch` | changes without reads |
+//! | `statement` | changes of many entries of a table, each by its value |
 
 mod batch;
 mod operations;
 mod pending;
 mod retry;
+#[cfg(feature = "sql")]
+mod statement;
 mod table_ref;
 
 use std::cell::{OnceCell, RefCell};
@@ -25,6 +28,8 @@ use pending::{Writes, commit};
 
 pub use batch::Batch;
 pub use retry::Retry;
+#[cfg(feature = "sql")]
+pub(crate) use statement::{Decision, Within};
 pub use table_ref::TableRef;
 
 #[cfg(doc)]

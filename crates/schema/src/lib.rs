@@ -17,6 +17,7 @@ mod decimal;
 mod error;
 mod infer;
 pub mod key;
+mod nearest;
 mod row;
 mod schema;
 mod types;
@@ -28,6 +29,7 @@ pub use calendar::{
 pub use decimal::{POWERS_OF_TEN, decimal_of_text, decimal_to_text, rescale};
 pub use error::{Error, Result};
 pub use infer::{Inference, Missing};
+pub use nearest::nearest;
 pub use row::{Cell, ColumnPiece, Projection, RowCut, RowFormat, write_array};
 pub use schema::{Column, Schema, SchemaBuilder};
 pub use types::{DECIMAL_DIGITS_MAX, Precision, Type};

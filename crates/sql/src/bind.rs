@@ -6,12 +6,14 @@ mod operators;
 
 use std::collections::HashSet;
 
-use sapwood_schema::{Precision, Type, Value, date_of_text, decimal_of_text, timestamp_of_text};
+use sapwood_schema::{
+    Precision, Type, Value, date_of_text, decimal_of_text, nearest, timestamp_of_text,
+};
 use sqlparser::ast::{self, CastKind, Expr, Spanned, UnaryOperator};
 use sqlparser::tokenizer::Span;
 
 use crate::convert::{can_convert, convert_value};
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result};
 use crate::evaluate::evaluate;
 use crate::functions::Function;
 use crate::group::encode_value;
@@ -41,6 +43,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) tables: Vec<String>,
     /// Names of results, which stand for their expressions where no column is called so.
     pub(crate) aliases: Vec<(String, Expr)>,
+    /// The moment of the statement, for `now()`: microseconds since 1970.
+    pub(crate) moment: i64,
 }
 
 /// Whether expressions are of rows, or of groups of rows.
@@ -94,11 +98,7 @@ impl<'a> Binder<'a> {
     fn bind_parts(&mut self, expr: &Expr, at: Span) -> Result<Node> {
         match expr {
             Expr::Identifier(name) => self.column(None, name, at),
-            Expr::CompoundIdentifier(parts) => match &parts[..] {
-                [table, name] => self.column(Some(&table.value), name, at),
-                [name] => self.column(None, name, at),
-                _ => Err(Error::meaning("a column is named as `column` or `table.column`")),
-            },
+            Expr::CompoundIdentifier(parts) => self.dotted(parts, at),
             Expr::Nested(inner) => self.bind(inner),
             Expr::Value(value) => literal(&value.value, at),
             Expr::TypedString(typed) => {
@@ -233,9 +233,43 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// The column that names with dots between stand for: that of a table, or one with dots in its
+    /// name.
+    fn dotted(&mut self, parts: &[ast::Ident], at: Span) -> Result<Node> {
+        let Scope { columns, tables, .. } = self.scope;
+        let is_table = |name: &str| tables.iter().any(|known| known.eq_ignore_ascii_case(name));
+        match parts {
+            [name] => self.column(None, name, at),
+            [table, name] if is_table(&table.value) => self.column(Some(&table.value), name, at),
+            parts => {
+                let of = |parts: &[ast::Ident]| {
+                    let names: Vec<&str> = parts.iter().map(|part| &part.value[..]).collect();
+                    ast::Ident::new(names.join("."))
+                };
+                let (all, behind) = (of(parts), of(&parts[1..]));
+                let is_there = |name: &ast::Ident| {
+                    find_column(columns, &name.value).map(|found| found.is_some())
+                };
+                let table = &parts[0].value;
+                if is_there(&all)? {
+                    return self.column(None, &all, at);
+                }
+                if is_table(table) && is_there(&behind)? {
+                    return self.column(Some(table), &behind, at);
+                }
+                match parts {
+                    [table, name] => self.column(Some(&table.value), name, at),
+                    _ => Err(Error::meaning(format!(
+                        "no column is called `{all}`: a column is named as `column` or `table.column`"
+                    ))),
+                }
+            }
+        }
+    }
+
     /// The column that a name stands for, or the expression whose result is called so.
     fn column(&mut self, table: Option<&str>, name: &ast::Ident, at: Span) -> Result<Node> {
-        let Scope { columns, tables, aliases } = self.scope;
+        let Scope { columns, tables, aliases, .. } = self.scope;
         if let Some(table) = table
             && !tables.iter().any(|known| known.eq_ignore_ascii_case(table))
         {
@@ -285,7 +319,7 @@ impl<'a> Binder<'a> {
             }
         }
         if name.quote_style == Some('"') {
-            what.push_str(" (a text stands in single quotes)");
+            what.push_str(&format!(" (a text stands in single quotes: '{}')", name.value));
         }
         Err(Error::meaning(what))
     }
@@ -428,7 +462,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Expressions that become one kind.
-    fn unite(&mut self, nodes: Vec<Node>) -> Result<(Vec<Node>, Kind)> {
+    pub(crate) fn unite(&mut self, nodes: Vec<Node>) -> Result<(Vec<Node>, Kind)> {
         let mut kind = Kind::Null;
         // Constants in quotes become what the others are.
         for node in nodes.iter().filter(|node| !node.is_quoted()) {
@@ -655,9 +689,6 @@ fn literal(value: &ast::Value, at: Span) -> Result<Node> {
             let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
             let wrong = || Error::meaning("bytes are written as x'00ff': two digits each");
             Value::Bytes(bytes.ok_or_else(wrong)?.into())
-        }
-        ast::Value::Placeholder(_) => {
-            return Err(Error::unsupported("parameters are not supported: write the value"));
         }
         text => Value::text(text_literal(text)?),
     };

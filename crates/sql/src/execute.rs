@@ -5,6 +5,7 @@ mod rows;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::evaluate::{evaluate, rows_where};
@@ -21,7 +22,8 @@ use rows::CollectedRows;
 pub struct Options<'a> {
     /// Threads that read rows: by default as many as the machine has.
     pub threads: usize,
-    /// Bytes of memory that groups and rows of an answer may take: by default 4 GiB.
+    /// Bytes of memory that groups and rows of an answer may take, and new rows until all are put:
+    /// by default 4 GiB.
     pub memory_bytes_max: usize,
     /// Ends a statement once it answers true.
     pub cancel: Option<&'a (dyn Fn() -> bool + Sync)>,
@@ -59,6 +61,21 @@ pub(crate) struct Counts {
     pub(crate) matched: AtomicU64,
     pub(crate) groups: AtomicU64,
     pub(crate) threads: AtomicU64,
+    /// Nanoseconds of all threads together: all, those of filters, of groups and rows of the
+    /// answer.
+    pub(crate) work_nanos: AtomicU64,
+    pub(crate) filter_nanos: AtomicU64,
+    pub(crate) fold_nanos: AtomicU64,
+    /// Until rows were in their order.
+    pub(crate) finish_nanos: AtomicU64,
+}
+
+/// Runs something, and adds the time that it takes.
+fn timed<R>(nanos: &AtomicU64, run: impl FnOnce() -> R) -> R {
+    let began = Instant::now();
+    let done = run();
+    nanos.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+    done
 }
 
 /// What threads share while they execute a plan.
@@ -116,11 +133,11 @@ impl Worker {
     /// Takes a batch: breaks if no more is wanted.
     fn push(&mut self, number: u64, batch: &Batch, shared: &Shared<'_>) -> Result<ControlFlow<()>> {
         shared.expect_wanted()?;
-        let Counts { rows, matched, .. } = shared.counts;
+        let Counts { rows, matched, filter_nanos, fold_nanos, .. } = shared.counts;
         rows.fetch_add(batch.len as u64, Ordering::Relaxed);
         let kept = match &shared.plan.filter {
             None => None,
-            Some(filter) => Some(rows_where(filter, batch)?),
+            Some(filter) => Some(timed(filter_nanos, || rows_where(filter, batch))?),
         };
         let count = kept.as_ref().map_or(batch.len, Vec::len);
         matched.fetch_add(count as u64, Ordering::Relaxed);
@@ -135,13 +152,13 @@ impl Worker {
             }
             _ => batch,
         };
-        match self {
+        timed(fold_nanos, || match self {
             Worker::Grouped(groups) => {
                 groups.push(batch, shared)?;
                 Ok(ControlFlow::Continue(()))
             }
             Worker::Rows(rows) => rows.push(number, batch, shared),
-        }
+        })
     }
 }
 
@@ -192,7 +209,7 @@ pub(crate) fn execute(
             rows
         }
     };
-    Ok(rows.finish(plan))
+    Ok(timed(&counts.finish_nanos, || rows.finish(plan)))
 }
 
 /// Shows the rows of the answer batch by batch, each column an output, as they are found: for plans that neither group nor
@@ -288,17 +305,19 @@ fn run(source: &dyn Source, shared: &Shared<'_>) -> Result<Vec<Worker>> {
     let work = || -> (Worker, Option<(u64, Error)>) {
         let mut worker = Worker::new(plan);
         let mut failed = None;
-        let worked = scan.work(&mut |number, batch| {
-            if shared.is_done.load(Ordering::Relaxed) {
-                return ControlFlow::Break(());
-            }
-            match worker.push(number, batch, shared) {
-                Ok(flow) => flow,
-                Err(error) => {
-                    failed = Some((number, error));
-                    ControlFlow::Break(())
+        let worked = timed(&shared.counts.work_nanos, || {
+            scan.work(&mut |number, batch| {
+                if shared.is_done.load(Ordering::Relaxed) {
+                    return ControlFlow::Break(());
                 }
-            }
+                match worker.push(number, batch, shared) {
+                    Ok(flow) => flow,
+                    Err(error) => {
+                        failed = Some((number, error));
+                        ControlFlow::Break(())
+                    }
+                }
+            })
         });
         if let (Err(what), None) = (worked, &failed) {
             failed = Some((u64::MAX, Error::source(what)));

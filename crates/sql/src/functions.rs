@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::kind::Kind;
 use crate::node::OnFailure;
 use crate::out::{Out, compare_floats, texts};
-use crate::time::{Field, Interval, Unit};
+use crate::time::{Field, Format, Interval, Unit, last_day};
 use crate::vector::{Data, Vector};
 
 /// A function, with what is constant of it.
@@ -31,6 +31,7 @@ pub(crate) enum Function {
     /// A function of floats: its name, and what it computes.
     OfFloat(FloatFunction),
     Power,
+    Atan2,
     Greatest,
     Least,
     Length,
@@ -55,6 +56,13 @@ pub(crate) enum Function {
     AddInterval(Interval),
     /// The whole units between two moments.
     DateDiff(Unit),
+    /// The last day of a month.
+    LastDay,
+    /// The beginning of the span of this length that a moment is in; spans are counted from an
+    /// origin.
+    Bucket(Interval),
+    /// `strftime`.
+    Format(Format),
     /// Item of an array, from 1.
     Item(Type, u16),
 }
@@ -74,6 +82,18 @@ pub(crate) enum FloatFunction {
     Log10,
     Log2,
     Exp,
+    Cbrt,
+    Sin,
+    Cos,
+    Tan,
+    Asin,
+    Acos,
+    Atan,
+    Sinh,
+    Cosh,
+    Tanh,
+    Degrees,
+    Radians,
 }
 
 impl FloatFunction {
@@ -84,6 +104,18 @@ impl FloatFunction {
             "log" | "log10" => FloatFunction::Log10,
             "log2" => FloatFunction::Log2,
             "exp" => FloatFunction::Exp,
+            "cbrt" => FloatFunction::Cbrt,
+            "sin" => FloatFunction::Sin,
+            "cos" => FloatFunction::Cos,
+            "tan" => FloatFunction::Tan,
+            "asin" => FloatFunction::Asin,
+            "acos" => FloatFunction::Acos,
+            "atan" => FloatFunction::Atan,
+            "sinh" => FloatFunction::Sinh,
+            "cosh" => FloatFunction::Cosh,
+            "tanh" => FloatFunction::Tanh,
+            "degrees" => FloatFunction::Degrees,
+            "radians" => FloatFunction::Radians,
             _ => return None,
         })
     }
@@ -94,11 +126,29 @@ impl FloatFunction {
             FloatFunction::Ln | FloatFunction::Log10 | FloatFunction::Log2 if value <= 0.0 => {
                 (0.0, Some("a logarithm of a number that is not above zero"))
             }
+            FloatFunction::Sin | FloatFunction::Cos | FloatFunction::Tan if value.is_infinite() => {
+                (0.0, Some("a sine, cosine or tangent of infinity"))
+            }
+            FloatFunction::Asin | FloatFunction::Acos if value.abs() > 1.0 => {
+                (0.0, Some("a number whose sine or cosine is beyond -1 to 1"))
+            }
             FloatFunction::Sqrt => (value.sqrt(), None),
             FloatFunction::Ln => (value.ln(), None),
             FloatFunction::Log10 => (value.log10(), None),
             FloatFunction::Log2 => (value.log2(), None),
             FloatFunction::Exp => (value.exp(), None),
+            FloatFunction::Cbrt => (value.cbrt(), None),
+            FloatFunction::Sin => (value.sin(), None),
+            FloatFunction::Cos => (value.cos(), None),
+            FloatFunction::Tan => (value.tan(), None),
+            FloatFunction::Asin => (value.asin(), None),
+            FloatFunction::Acos => (value.acos(), None),
+            FloatFunction::Atan => (value.atan(), None),
+            FloatFunction::Sinh => (value.sinh(), None),
+            FloatFunction::Cosh => (value.cosh(), None),
+            FloatFunction::Tanh => (value.tanh(), None),
+            FloatFunction::Degrees => (value.to_degrees(), None),
+            FloatFunction::Radians => (value.to_radians(), None),
         };
         match refused {
             Some(refused) => Err(Error::value(format!("there is no {}", &refused[2..]))),
@@ -221,6 +271,7 @@ impl Function {
                     () => Ok(power),
                 }
             }),
+            Function::Atan2 => each_float(len, nulls, |row| Ok(float(0, row).atan2(float(1, row)))),
             Function::Greatest => Ok(extreme(parts, len, kind, Ordering::is_gt)),
             Function::Least => Ok(extreme(parts, len, kind, Ordering::is_lt)),
             Function::Length => {
@@ -355,6 +406,16 @@ impl Function {
             Function::DateDiff(unit) => each_int(len, nulls, |row| {
                 let begin = unit.count(int(0, row), parts[0].1);
                 Ok(unit.count(int(1, row), parts[1].1) - begin)
+            }),
+            Function::LastDay => each_int(len, nulls, |row| Ok(last_day(int(0, row), parts[0].1))),
+            Function::Bucket(interval) => each_int(len, nulls, |row| {
+                let origin = (parts.len() > 1).then(|| int(1, row));
+                let too_far = || Error::value(format!("a {kind} is out of range"));
+                interval.bucket_of(int(0, row), origin, kind).ok_or_else(too_far)
+            }),
+            Function::Format(format) => texts(len, nulls, |row, out| {
+                format.write(int(0, row), parts[0].1, out);
+                Ok(())
             }),
             Function::Item(item, count) => {
                 let width = item.width().expect("items have a width");

@@ -21,6 +21,7 @@ mod kind;
 mod like;
 mod node;
 mod out;
+mod parameters;
 mod parse;
 mod plan;
 mod session;
@@ -33,9 +34,10 @@ pub use answer::Answer;
 pub use bind::function_names;
 pub use error::{Error, ErrorKind, Result};
 pub use execute::Options;
-pub use session::{Outcome, Session, Statement, parse};
+pub use parameters::parameter;
+pub use session::{Outcome, Session, Statement, parse, parse_with};
 pub use source::{
-    Catalog, Change, ChangeError, Changed, Filling, KeyFilter, Request, Scan, Sink, Source,
-    SourceColumn, SourceResult, TableName, TableSummary,
+    Catalog, Change, ChangeError, Changed, Filling, Insertion, KeyFilter, Request, Scan, Sink,
+    Source, SourceColumn, SourceResult, TableName, TableSummary,
 };
 pub use vector::{BATCH_ROWS, Batch, Data, Strings, Vector};

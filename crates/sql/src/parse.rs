@@ -2,6 +2,7 @@
 
 use std::any::TypeId;
 
+use sapwood_schema::{Value, nearest};
 use sqlparser::ast::{Query, SetExpr, Statement};
 use sqlparser::dialect::{Dialect, GenericDialect};
 use sqlparser::keywords::Keyword;
@@ -9,6 +10,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::parameters::placed;
 
 /// Operators that follow each other without a parenthesis or a comma between them: each is a step down in the
 /// tree that the parser makes, and trees are walked by recursion.
@@ -89,18 +91,22 @@ pub(crate) enum Parsed {
     Summarize(Box<Query>),
 }
 
-/// Reads statements, which stand between semicolons.
-pub(crate) fn statements(sql: &str) -> Result<Vec<Parsed>> {
-    read(sql).map_err(|error| error.shown_in(sql))
+/// Reads statements, which stand between semicolons, with values in the places of their parameters.
+pub(crate) fn statements(sql: &str, parameters: &[Value<'_>]) -> Result<Vec<Parsed>> {
+    read(sql, parameters).map_err(|error| error.shown_in(sql))
 }
 
-fn read(sql: &str) -> Result<Vec<Parsed>> {
+fn tokens_of(sql: &str) -> Result<Vec<TokenWithSpan>> {
+    let tokens = Tokenizer::new(&Tokens(GenericDialect {}), sql).tokenize_with_location();
+    tokens.map_err(|error| {
+        let at = error.location;
+        Error::new(ErrorKind::Syntax, error.message).at(Span { start: at, end: at })
+    })
+}
+
+fn read(sql: &str, parameters: &[Value<'_>]) -> Result<Vec<Parsed>> {
     let dialect = GenericDialect {};
-    let tokens =
-        Tokenizer::new(&Tokens(dialect), sql).tokenize_with_location().map_err(|error| {
-            let at = error.location;
-            Error::new(ErrorKind::Syntax, error.message).at(Span { start: at, end: at })
-        })?;
+    let tokens = placed(tokens_of(sql)?, parameters, tokens_of)?;
     expect_shallow(&tokens)?;
     let statements = tokens.split(|token| token.token == Token::SemiColon);
     let is_something = |tokens: &&[TokenWithSpan]| {
@@ -119,7 +125,7 @@ fn one(dialect: &GenericDialect, tokens: &[TokenWithSpan]) -> Result<Parsed> {
         return summarize(dialect, &tokens[begin + 1..]);
     }
     let mut parser = Parser::new(dialect).with_tokens_with_locations(tokens.to_vec());
-    let statement = parser.parse_statement().map_err(of_parser)?;
+    let statement = parser.parse_statement().map_err(|error| of_parser(error, tokens))?;
     expect_end(&parser)?;
     Ok(Parsed::Sql(Box::new(statement)))
 }
@@ -141,13 +147,14 @@ fn summarize(dialect: &GenericDialect, tokens: &[TokenWithSpan]) -> Result<Parse
     let is_select = matches!(&parser.peek_token().token, Token::Word(word)
         if word.keyword == Keyword::SELECT);
     if is_select {
-        let query = parser.parse_query().map_err(of_parser)?;
+        let query = parser.parse_query().map_err(|error| of_parser(error, tokens))?;
         expect_end(&parser)?;
         return Ok(Parsed::Summarize(query));
     }
-    let table = parser.parse_table_and_joins().map_err(of_parser)?;
+    let table = parser.parse_table_and_joins().map_err(|error| of_parser(error, tokens))?;
     expect_end(&parser)?;
-    let every = Parser::parse_sql(dialect, "select * from t").map_err(of_parser)?.pop();
+    let every = Parser::parse_sql(dialect, "select * from t");
+    let every = every.map_err(|error| of_parser(error, &[]))?.pop();
     let Some(Statement::Query(mut query)) = every else { unreachable!("it is a select") };
     if let SetExpr::Select(select) = &mut *query.body {
         select.from = vec![table];
@@ -210,8 +217,26 @@ fn is_operator(keyword: Keyword) -> bool {
     )
 }
 
-/// The parser's words, and the place that stands at their end.
-fn of_parser(error: ParserError) -> Error {
+/// The words that statements begin with.
+const STATEMENTS: &[&str] = &[
+    "alter",
+    "copy",
+    "create",
+    "delete",
+    "describe",
+    "drop",
+    "explain",
+    "insert",
+    "select",
+    "show",
+    "summarize",
+    "truncate",
+    "update",
+    "values",
+];
+
+/// The refusal of the parser in words of statements, with the place that stands at its end.
+fn of_parser(error: ParserError, tokens: &[TokenWithSpan]) -> Error {
     let text = match error {
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => text,
         ParserError::RecursionLimitExceeded => {
@@ -227,21 +252,42 @@ fn of_parser(error: ParserError) -> Error {
         }
         None => (text, None),
     };
-    let text = match text.strip_prefix("Expected: ") {
+    let at = place.map(|(line, column)| Location { line, column });
+    let token = at.and_then(|at| tokens.iter().find(|token| token.span.start == at));
+    let stands = match token.map(|token| &token.token) {
+        None | Some(Token::EOF) => "the statement ends".to_owned(),
+        Some(token) => format!("`{token}` stands there"),
+    };
+    let expected = text.strip_prefix("Expected: ").or_else(|| text.strip_prefix("Expected "));
+    let says = match expected {
         Some(rest) => match rest.split_once(", found: ") {
+            Some(("an SQL statement", found)) => not_a_statement(found),
             Some((wanted, "EOF")) => format!("{wanted} is expected, and the statement ends"),
             Some((wanted, found)) => format!("{wanted} is expected, and `{found}` stands there"),
-            None => format!("{rest} is expected"),
+            None => format!("{rest} is expected, and {stands}"),
         },
+        None if text.starts_with("No infix parser") => {
+            format!("an operator, a comma or the end of the expression is expected, and {stands}")
+        }
+        // The parser's own business.
+        None if text.contains("parser") || text.contains("token") || text.contains("BUG") => {
+            format!("the statement cannot be read from here on, where {stands}")
+        }
         None => text,
     };
-    let error = Error::new(ErrorKind::Syntax, text);
-    match place {
-        Some((line, column)) => {
-            let at = Location { line, column };
-            error.at(Span { start: at, end: at })
-        }
-        None => error,
+    let error = Error::new(ErrorKind::Syntax, says);
+    match (token, at) {
+        (Some(token), _) => error.at(token.span),
+        (None, Some(at)) => error.at(Span { start: at, end: at }),
+        (None, None) => error,
+    }
+}
+
+/// The refusal of what begins with another word than a statement does.
+fn not_a_statement(found: &str) -> String {
+    match nearest(found, STATEMENTS.iter().copied()) {
+        Some(near) => format!("no statement begins with `{found}`: did you mean `{near}`?"),
+        None => format!("no statement begins with `{found}`: there are {}", STATEMENTS.join(", ")),
     }
 }
 
@@ -251,13 +297,33 @@ mod tests {
 
     #[test]
     fn mistakes_are_shown_where_they_are() {
-        let error = statements("select a\nfrm t where").expect_err("no statement");
+        let error = statements("select a\nfrm t where", &[]).expect_err("no statement");
         assert_eq!(error.kind(), ErrorKind::Syntax);
         assert!(error.to_string().contains("\n  frm t where\n"), "{error}");
-        let error = statements("select 'a").expect_err("no statement");
+        let error = statements("select 'a", &[]).expect_err("no statement");
         assert!(error.place().is_some(), "{error}");
-        assert!(statements("").expect("nothing").is_empty());
-        assert_eq!(statements("select 1; select 2;").expect("two").len(), 2);
+        for (sql, says) in [
+            ("select 1 2", "`2` stands there"),
+            ("select a from t where b !! 3", "stands there"),
+            ("select a from t where b ! 3", "`!` stands there"),
+            ("select a from t where b c", "c"),
+            ("selec 1", "no statement begins with `selec`: did you mean `select`?"),
+            ("frobnicate", "no statement begins with `frobnicate`: there are alter, copy"),
+            ("select a from t where", "the statement ends"),
+            ("select case when", "the statement ends"),
+            ("insert t", "is expected"),
+            ("select interval from t", ""),
+            ("create tabel t (a int)", "`tabel` stands there"),
+        ] {
+            let Err(error) = statements(sql, &[]) else { continue };
+            let error = error.what();
+            assert!(error.contains(says), "{sql}: {error}");
+            for word in ["parser", "Word", "token", "EOF", "Keyword", "{"] {
+                assert!(!error.contains(word), "{sql}: {error}");
+            }
+        }
+        assert!(statements("", &[]).expect("nothing").is_empty());
+        assert_eq!(statements("select 1; select 2;", &[]).expect("two").len(), 2);
     }
 
     #[test]
@@ -266,12 +332,12 @@ mod tests {
             [("select 1", " + 1", ""), ("select ", "- ", "1"), ("select ", "not ", "true")]
         {
             let sql = format!("{begin}{}{end}", middle.repeat(100_000));
-            let error = statements(&sql).expect_err("too deep");
+            let error = statements(&sql, &[]).expect_err("too deep");
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
         }
         let sql = format!("select {}1{}", "(".repeat(10_000), ")".repeat(10_000));
-        assert!(statements(&sql).is_err());
+        assert!(statements(&sql, &[]).is_err());
         let many = vec!["-1"; 10_000].join(", ");
-        assert!(statements(&format!("select a in ({many}) from t")).is_ok());
+        assert!(statements(&format!("select a in ({many}) from t"), &[]).is_ok());
     }
 }

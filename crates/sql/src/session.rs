@@ -5,19 +5,21 @@ mod define;
 mod describe;
 
 use std::fmt::Write;
-use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Instant, SystemTime};
 
-use sapwood_schema::Type;
-use sqlparser::ast::{self, Query, Spanned};
+use sapwood_schema::{Type, Value};
+use sqlparser::ast::{self, Query, SetExpr, Spanned};
 
 use crate::answer::Answer;
+use crate::bind::{Binder, Scope};
 use crate::error::{Error, Result};
+use crate::evaluate::evaluate;
 use crate::execute::{Counts, Options, execute};
 use crate::parse::{self, Parsed};
 use crate::plan::{Plan, bind_select, scope_of};
 use crate::source::{Catalog, Request, Scan, Sink, Source, SourceColumn, SourceResult, TableName};
-use crate::vector::Batch;
+use crate::vector::{Batch, Vector};
 
 /// A statement that was read.
 #[derive(Debug, Clone)]
@@ -57,8 +59,26 @@ impl Statement {
 /// # Ok::<(), sapwood::sql::Error>(())
 /// ```
 pub fn parse(sql: &str) -> Result<Vec<Statement>> {
+    parse_with(sql, &[])
+}
+
+/// Reads statements with values in the places of parameters: `$1` is the first, or each `?` the
+/// next one. A text in the place of a parameter is a text, whatever is in it.
+///
+/// # Errors
+/// As of [`parse`]; a parameter without a value, or a value without a place.
+///
+/// ```
+/// use sapwood::sql::parse_with;
+///
+/// let statements = parse_with("select $1 || $2 || $1", &["it's".into(), 7.into()])?;
+/// assert_eq!(statements.len(), 1);
+/// assert!(parse_with("select ?, ?", &[1.into()]).is_err());
+/// # Ok::<(), sapwood::sql::Error>(())
+/// ```
+pub fn parse_with(sql: &str, parameters: &[Value<'_>]) -> Result<Vec<Statement>> {
     let text: std::sync::Arc<str> = sql.into();
-    let statements = parse::statements(sql)?;
+    let statements = parse::statements(sql, parameters)?;
     let statement = |parsed| Statement { parsed, sql: text.clone() };
     Ok(statements.into_iter().map(statement).collect())
 }
@@ -85,20 +105,24 @@ pub enum Outcome {
 pub struct Session<'a, C: Catalog + ?Sized> {
     catalog: &'a C,
     options: Options<'a>,
+    /// The one of the statement that is executed: microseconds since 1970.
+    moment: AtomicI64,
 }
 
 impl<'a, C: Catalog + ?Sized> Session<'a, C> {
     /// Over the tables of a catalog.
     pub fn new(catalog: &'a C, options: Options<'a>) -> Session<'a, C> {
-        Session { catalog, options }
+        Session { catalog, options, moment: AtomicI64::new(0) }
     }
 
     /// Executes a statement.
     ///
     /// # Errors
-    /// [`Error`] if it is not supported, has no meaning or no answer. Of changes, rows before the one that failed
-    /// are changed.
+    /// [`Error`] if it is not supported, has no meaning or no answer: nothing is changed then.
     pub fn execute(&self, statement: &Statement) -> Result<Outcome> {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let moment = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        self.moment.store(moment, Ordering::Relaxed);
         let done = match &statement.parsed {
             Parsed::Sql(parsed) => self.execute_parsed(parsed),
             Parsed::Summarize(query) => self.summarize(query).map(Outcome::Rows),
@@ -138,6 +162,7 @@ impl<'a, C: Catalog + ?Sized> Session<'a, C> {
                 }
                 self.copy(source, *to, target)
             }
+            S::Truncate(truncate) => self.truncate(truncate),
             S::CreateTable(create) => self.create(create),
             S::AlterTable(alter) => self.alter(alter),
             S::Drop {
@@ -150,20 +175,25 @@ impl<'a, C: Catalog + ?Sized> Session<'a, C> {
             } => self.drop_tables(names, *if_exists),
             S::StartTransaction { .. } | S::Commit { .. } | S::Rollback { .. } => {
                 Err(Error::unsupported(
-                    "transactions of several statements are not supported: each row changes atomically",
+                    "transactions of several statements are not supported: each statement is all or nothing by itself",
                 ))
             }
             other => {
                 let text = other.to_string();
                 let words: Vec<&str> = text.split_whitespace().take(2).collect();
                 Err(Error::unsupported(format!(
-                    "`{}` is not supported: there are select, insert, update, delete, copy, create table, \
-                     alter table, drop table, explain, describe, show tables and summarize",
+                    "`{}` is not supported: there are select, values, insert, update, delete, truncate, copy, \
+                     create table, alter table, drop table, explain, describe, show tables and summarize",
                     words.join(" ").to_lowercase()
                 ))
                 .at(other.span()))
             }
         }
+    }
+
+    /// When the statement began.
+    fn moment(&self) -> i64 {
+        self.moment.load(Ordering::Relaxed)
     }
 
     /// The source of a table.
@@ -190,14 +220,49 @@ impl<'a, C: Catalog + ?Sized> Session<'a, C> {
                 (open(&name).map_err(|error| error.at(at))?, names)
             }
         };
-        let plan = bind_select(query, select, &*source, names)?;
+        let plan = bind_select(query, select, &*source, names, self.moment())?;
         Ok((plan, source))
     }
 
     fn query(&self, query: &Query) -> Result<Answer> {
+        if let SetExpr::Values(values) = &*query.body {
+            return self.values(query, values);
+        }
         let (plan, source) = self.plan(query)?;
         let (rows, vectors) = execute(&plan, &*source, &self.options, &Counts::default())?;
         Ok(Answer::new(columns_of(&plan), rows, vectors))
+    }
+
+    /// The rows of `values (...), (...)`, whose columns have the types that all their values
+    /// become.
+    fn values(&self, query: &Query, values: &ast::Values) -> Result<Answer> {
+        if query.to_string() != values.to_string() {
+            return Err(Error::unsupported(VALUES_ALONE));
+        }
+        let scope =
+            Scope { columns: &[], tables: Vec::new(), aliases: Vec::new(), moment: self.moment() };
+        let mut binder = Binder::of_rows(&scope);
+        let rows: Vec<&[ast::Expr]> = values.rows.iter().map(|row| &row.content[..]).collect();
+        let width = rows.first().map_or(0, |row| row.len());
+        if let Some(row) = rows.iter().find(|row| row.len() != width) {
+            let what = format!("the first row has {width} values, and this one {}", row.len());
+            let error = Error::meaning(what);
+            return Err(row.first().map_or(error.clone(), |first| error.at(first.span())));
+        }
+        let (mut columns, mut vectors) = (Vec::new(), Vec::new());
+        for column in 0..width {
+            let nodes = rows.iter().map(|row| binder.bind(&row[column]));
+            let nodes = nodes.collect::<Result<_>>()?;
+            let (nodes, kind) = binder.unite(nodes)?;
+            let mut vector = Vector::new(kind.data());
+            for node in &nodes {
+                let one = Batch { len: 1, columns: Vec::new(), ids: None };
+                vector.push_from(&*evaluate(node, &one)?, 0);
+            }
+            columns.push((format!("col{column}"), kind.to_type()));
+            vectors.push(vector);
+        }
+        Ok(Answer::new(columns, rows.len(), vectors))
     }
 
     fn explain(&self, query: &Query, analyze: bool) -> Result<Answer> {
@@ -211,22 +276,26 @@ impl<'a, C: Catalog + ?Sized> Session<'a, C> {
         }
         let elapsed = began.elapsed();
         let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-        let mut line = |text: String, count: Option<(u64, &str)>| {
+        // Rows, and the time of all threads.
+        let mut line = |text: String, count: Option<(u64, &str, u64)>| {
             let mut text = text;
-            if let Some((count, what)) = count.filter(|_| analyze) {
-                write!(text, " [{count} {what}]").expect("a string takes everything");
+            if let Some((count, what, nanos)) = count.filter(|_| analyze) {
+                let millis = nanos as f64 / 1e6;
+                write!(text, " [{count} {what}, {millis:.1} ms]").expect("a string takes it");
             }
             lines.push(text);
         };
+        let (filter_nanos, fold_nanos) = (read(&counts.filter_nanos), read(&counts.fold_nanos));
         if analyze {
+            let nanos = read(&counts.work_nanos).saturating_sub(filter_nanos + fold_nanos);
             line(
                 format!("read by {} thread(s)", read(&counts.threads)),
-                Some((read(&counts.rows), "rows")),
+                Some((read(&counts.rows), "rows", nanos)),
             );
         }
         let words = &plan.words;
         if let Some(filter) = &words.filter {
-            line(format!("filter: {filter}"), Some((read(&counts.matched), "rows")));
+            line(format!("filter: {filter}"), Some((read(&counts.matched), "rows", filter_nanos)));
         }
         if let Some(grouping) = &plan.grouping {
             let by = match (&words.groups[..], grouping.by.len()) {
@@ -234,13 +303,14 @@ impl<'a, C: Catalog + ?Sized> Session<'a, C> {
                 ([], _) => "rows that differ".to_owned(),
                 (groups, _) => format!("group by: {}", groups.join(", ")),
             };
-            line(by, Some((read(&counts.groups), "groups")));
+            line(by, Some((read(&counts.groups), "groups", fold_nanos)));
         }
         if let Some(having) = &words.having {
             line(format!("having: {having}"), None);
         }
         if !words.order.is_empty() {
-            line(format!("order by: {}", words.order.join(", ")), None);
+            let order = format!("order by: {}", words.order.join(", "));
+            line(order, Some((rows as u64, "rows", read(&counts.finish_nanos))));
         }
         if let Some(limit) = plan.limit {
             line(format!("limit: {limit}"), None);
@@ -249,15 +319,14 @@ impl<'a, C: Catalog + ?Sized> Session<'a, C> {
             line(format!("offset: {}", plan.offset), None);
         }
         if analyze {
-            line(
-                format!("answer in {:.1} ms", elapsed.as_secs_f64() * 1e3),
-                Some((rows as u64, "rows")),
-            );
+            line(format!("answer in {:.1} ms [{rows} rows]", elapsed.as_secs_f64() * 1e3), None);
         }
         let rows: Vec<Vec<_>> = lines.iter().map(|line| vec![line.as_str().into()]).collect();
         Ok(Answer::of_values(&[("plan", Type::Text)], &rows))
     }
 }
+
+const VALUES_ALONE: &str = "`values` stand alone: no clause comes before or behind them";
 
 fn no_option(option: &str) -> Error {
     Error::unsupported(format!(

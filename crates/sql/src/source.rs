@@ -219,53 +219,73 @@ pub trait Scan: Sync {
 /// What an update makes of a row: the row anew, or none if it stays as it is.
 pub type Changed = Result<Option<Vec<Value<'static>>>, crate::Error>;
 
-/// Changes of rows.
+/// Changes of the rows of a table: each call changes all that it is to, or nothing.
 pub trait Change: Sync {
-    /// Puts new rows, which have a value for each column.
+    /// Begins to put new rows.
     ///
     /// # Errors
-    /// Why a row cannot be put: its key is there, or a value does not fit. Rows before it are there.
-    fn insert(&self, rows: &mut dyn Iterator<Item = Vec<Value<'static>>>) -> SourceResult<u64>;
+    /// Why rows cannot be put.
+    fn insert(&self) -> SourceResult<Box<dyn Insertion + '_>>;
 
-    /// Puts the rows of a batch, which has a vector for each column, in the representation of the column's type.
+    /// Changes the rows with these names, as `change` says, which may be asked again for a row that
+    /// others change meanwhile. Answers how many are changed: rows that are gone, or stay as they
+    /// are, are not.
     ///
     /// # Errors
-    /// As of [`insert`](Self::insert).
-    fn insert_batch(&self, batch: &Batch, columns: &[SourceColumn]) -> SourceResult<u64> {
-        let mut failed = None;
-        let mut rows = (0..batch.len).map_while(|row| {
-            let values = batch.columns.iter().zip(columns);
-            let values = values
-                .map(|(vector, column)| vector.value(row, &column.kind).map(Value::into_owned));
-            let values = values.collect::<Result<Vec<_>, _>>();
-            values.map_err(|error| failed = Some(error.to_string())).ok()
-        });
-        let count = self.insert(&mut rows)?;
-        failed.map_or(Ok(count), Err)
-    }
-
-    /// Changes the row with this name, atomically. False if it is gone, or stays as it is.
-    ///
-    /// # Errors
-    /// Why that cannot be; the row is as it was then.
+    /// Why that cannot be; all rows are as they were then.
     fn update(
         &self,
-        id: &[u8],
+        ids: &[&[u8]],
         change: &mut dyn FnMut(&[Value<'_>]) -> Changed,
-    ) -> Result<bool, ChangeError>;
+    ) -> Result<u64, ChangeError>;
 
-    /// Removes the row with this name if it still is as wanted, atomically. False if it is gone, or is not.
+    /// Removes the rows with these names that still are as wanted. Answers how many.
     ///
     /// # Errors
-    /// Why that cannot be; the row is there then.
+    /// Why that cannot be; all rows are there then.
     fn remove(
         &self,
-        id: &[u8],
+        ids: &[&[u8]],
         wanted: &mut dyn FnMut(&[Value<'_>]) -> Result<bool, crate::Error>,
-    ) -> Result<bool, ChangeError>;
+    ) -> Result<u64, ChangeError>;
 }
 
-/// Why a row was not changed.
+/// New rows of a table, which are there once all of them are. Dropped before, they never were.
+pub trait Insertion: Sync {
+    /// Takes a row, which has a value for each column.
+    ///
+    /// # Errors
+    /// Why it cannot be put: its key is there, or a value does not fit.
+    fn row(&self, row: &[Value<'_>]) -> SourceResult<()>;
+
+    /// Takes the rows of a batch, which has a vector for each column, in the representation of the
+    /// column's type.
+    ///
+    /// # Errors
+    /// As of [`row`](Self::row).
+    fn batch(&self, batch: &Batch, columns: &[SourceColumn]) -> SourceResult<()> {
+        for row in 0..batch.len {
+            let values = batch.columns.iter().zip(columns);
+            let values = values.map(|(vector, column)| vector.value(row, &column.kind));
+            let values = values.collect::<Result<Vec<_>, _>>();
+            self.row(&values.map_err(|error| error.to_string())?)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of memory that the rows take until they are put.
+    fn memory(&self) -> usize {
+        0
+    }
+
+    /// Puts the rows: how many.
+    ///
+    /// # Errors
+    /// As of [`row`](Self::row); none is put then.
+    fn finish(self: Box<Self>) -> SourceResult<u64>;
+}
+
+/// Why rows were not changed.
 #[derive(Debug)]
 pub enum ChangeError {
     /// The source refuses.

@@ -4,6 +4,8 @@
 //! threads merge. Sums are exact until they are rounded at the end: they depend neither on the order of the rows nor on
 //! the number of threads, and are an error only if the result itself is too large.
 
+mod pairs;
+
 use std::collections::HashMap;
 
 use datasketches::common::SearchCriteria;
@@ -12,11 +14,13 @@ use datasketches::kll::KllSketch;
 use sapwood_aggregate::{FloatSum, spread};
 use sapwood_schema::{Cell, POWERS_OF_TEN, Value};
 
+use crate::bind::AggregateCall;
 use crate::error::{Error, Result};
 use crate::functions::compare;
 use crate::group::{DistinctValues, encode_value};
 use crate::kind::Kind;
 use crate::vector::{Data, Vector};
+use pairs::Pairs;
 
 /// What is computed of the values of a group.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,6 +42,17 @@ pub(crate) enum Aggregate {
     QuantileDiscrete(f64),
     ApproximateQuantile(f64),
     ApproximateDistinct,
+    /// The value that most rows have; of several, the least.
+    Mode,
+    /// The value of the row whose other value is the greatest, or the least.
+    ArgMax,
+    ArgMin,
+    Covariance(Spread),
+    Correlation,
+    /// Texts, one behind the other.
+    Join {
+        is_descending: bool,
+    },
 }
 
 /// Over what squared differences are divided.
@@ -46,6 +61,15 @@ pub(crate) enum Spread {
     /// One less than the values.
     Sample,
     Population,
+}
+
+impl Spread {
+    fn divisor(self, count: u64) -> u64 {
+        match self {
+            Spread::Sample => count.saturating_sub(1),
+            Spread::Population => count,
+        }
+    }
 }
 
 /// Whether the root of a variance is taken.
@@ -92,6 +116,7 @@ pub(crate) enum States {
     Values(Vec<Vector>),
     Quantiles(Vec<Quantiles>),
     Distinct(Vec<HllSketch>),
+    Pairs(Pairs),
 }
 
 /// Sums of floats and of their squares, and how many there were.
@@ -105,10 +130,7 @@ pub(crate) struct Moments {
 impl Moments {
     /// The variance; `None` of too few values.
     fn variance(&self, over: Spread) -> Result<Option<f64>> {
-        let divisor = match over {
-            Spread::Sample => self.count.saturating_sub(1),
-            Spread::Population => self.count,
-        };
+        let divisor = over.divisor(self.count);
         if divisor == 0 {
             return Ok(None);
         }
@@ -179,8 +201,11 @@ impl Quantiles {
 #[derive(Debug)]
 pub(crate) struct Accumulator {
     pub(crate) aggregate: Aggregate,
-    /// The kind of the values.
+    /// The kind of the values, and of those beside them.
     input: Kind,
+    second: Kind,
+    /// Between texts that are joined.
+    separator: String,
     states: States,
     /// Where only values count that differ.
     distinct: Option<Distinct>,
@@ -207,7 +232,10 @@ impl Distinct {
 }
 
 impl Accumulator {
-    pub(crate) fn new(aggregate: Aggregate, input: &Kind, is_distinct: bool) -> Accumulator {
+    pub(crate) fn new(call: &AggregateCall) -> Accumulator {
+        let aggregate = call.aggregate;
+        let input = call.input.as_ref().map_or(&Kind::Null, |input| &input.kind);
+        let second = call.second.as_ref().map_or(input, |second| &second.kind);
         let states = match aggregate {
             Aggregate::CountRows | Aggregate::Count => States::Counts(Vec::new()),
             Aggregate::Sum | Aggregate::Average => match input {
@@ -231,25 +259,32 @@ impl Accumulator {
             Aggregate::BoolAnd | Aggregate::BoolOr => {
                 States::Truths { values: Vec::new(), is_and: aggregate == Aggregate::BoolAnd }
             }
-            Aggregate::QuantileContinuous(_) | Aggregate::QuantileDiscrete(_) => {
+            Aggregate::QuantileContinuous(_) | Aggregate::QuantileDiscrete(_) | Aggregate::Mode => {
                 States::Values(Vec::new())
             }
             Aggregate::ApproximateQuantile(_) => States::Quantiles(Vec::new()),
             Aggregate::ApproximateDistinct => States::Distinct(Vec::new()),
+            other => {
+                let pairs = Pairs::new(other);
+                States::Pairs(pairs.expect("all others are of two values"))
+            }
         };
         let values = || Vector::new(input.data());
-        let distinct = is_distinct.then(|| Distinct {
+        let distinct = call.is_distinct.then(|| Distinct {
             set: DistinctValues::default(),
             groups: Vec::new(),
             values: values(),
         });
-        Accumulator { aggregate, input: input.clone(), states, distinct }
+        let separator = call.separator.clone().unwrap_or_default();
+        let (input, second) = (input.clone(), second.clone());
+        Accumulator { aggregate, input, second, separator, states, distinct }
     }
 
     /// Makes room for groups up to a number.
     pub(crate) fn grow(&mut self, groups: usize) {
         let data = self.input.data();
         match &mut self.states {
+            States::Pairs(pairs) => pairs.grow(groups, &data, &self.second.data()),
             States::Counts(counts) => counts.resize(groups, 0),
             States::Whole { sums, counts, .. } => {
                 sums.resize(groups, 0);
@@ -274,8 +309,15 @@ impl Accumulator {
         }
     }
 
-    /// Takes the values of some rows, each into its group: `groups` has one for each row.
-    pub(crate) fn update(&mut self, vector: Option<&Vector>, rows: &[u32], groups: &[u32]) {
+    /// Takes the values of some rows, each into its group: `groups` has one for each row. `second`
+    /// has those beside them, if they are others.
+    pub(crate) fn update(
+        &mut self,
+        vector: Option<&Vector>,
+        second: Option<&Vector>,
+        rows: &[u32],
+        groups: &[u32],
+    ) {
         let Some(vector) = vector else {
             let States::Counts(counts) = &mut self.states else { unreachable!("rows are counted") };
             groups.iter().for_each(|&group| counts[group as usize] += 1);
@@ -293,7 +335,10 @@ impl Accumulator {
             }
             (rows, groups) = (&new_rows, &new_groups);
         }
-        self.states.update(vector, rows, groups);
+        match &mut self.states {
+            States::Pairs(pairs) => pairs.update(vector, second.unwrap_or(vector), rows, groups),
+            states => states.update(vector, rows, groups),
+        }
     }
 
     /// Takes what another has of its groups, each of which is a group here.
@@ -303,13 +348,14 @@ impl Accumulator {
         };
         let rows: Vec<u32> = (0..distinct.values.len() as u32).collect();
         let groups: Vec<u32> = distinct.groups.iter().map(|own| groups[*own as usize]).collect();
-        self.update(Some(&distinct.values), &rows, &groups);
+        self.update(Some(&distinct.values), None, &rows, &groups);
     }
 
     /// The result of each group, of the kind that the aggregate has.
     pub(crate) fn finish(self, kind: &Kind) -> Result<Vector> {
         let mut vector = Vector::new(kind.data());
         match self.states {
+            States::Pairs(pairs) => pairs.finish(self.aggregate, &self.separator, &mut vector)?,
             States::Counts(counts) => {
                 vector.data = Data::Int(counts.into_iter().map(|count| count as i64).collect());
             }
@@ -422,6 +468,7 @@ impl Accumulator {
                 all.iter().map(each).sum()
             }
             States::Distinct(sketches) => sketches.len() * (1 << HLL_LG_K),
+            States::Pairs(pairs) => pairs.memory(),
         };
         let distinct = self.distinct.as_ref().map_or(0, |distinct| {
             distinct.set.memory() + distinct.groups.len() * 4 + distinct.values.memory()
@@ -579,6 +626,7 @@ impl States {
                     }
                 }
             }
+            (States::Pairs(pairs), States::Pairs(others)) => pairs.merge(others, groups),
             (States::Truths { values, is_and }, States::Truths { values: others, .. }) => {
                 for (own, other) in others.iter().enumerate() {
                     let value = &mut values[at(own)];
@@ -731,6 +779,16 @@ impl Aggregate {
                     |&left: &usize, &right: &usize| compare(&values, left, &values, right);
                 let (_, &mut at, _) = order.select_nth_unstable_by(at.max(1) - 1, order_of);
                 out.push_from(&values, at);
+            }
+            (Aggregate::Mode, data) => {
+                let values = Vector::new(data);
+                let mut order: Vec<usize> = (0..values.len()).collect();
+                order.sort_unstable_by(|&left, &right| compare(&values, left, &values, right));
+                let runs =
+                    order.chunk_by(|&one, &next| compare(&values, one, &values, next).is_eq());
+                // The first of the longest.
+                let longest = runs.rev().max_by_key(|run| run.len());
+                out.push_from(&values, longest.expect("there is a value")[0]);
             }
             (aggregate, data) => unreachable!("{aggregate:?} of {data:?} ({kind})"),
         }

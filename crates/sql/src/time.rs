@@ -1,4 +1,8 @@
-//! Parts of days and moments, and spans between them.
+//! Parts of days and moments, spans between them, and how they are written.
+
+mod format;
+
+pub(crate) use format::Format;
 
 use sapwood_schema::{Civil, DAY_SECONDS, Precision, days_of};
 
@@ -330,6 +334,65 @@ impl Interval {
             }
             _ => i32::try_from(day).ok().map(i64::from),
         }
+    }
+}
+
+/// The last day of the month of a day or a moment.
+pub(crate) fn last_day(value: i64, kind: &Kind) -> i64 {
+    let day = match kind {
+        Kind::Timestamp(precision) => value.div_euclid(precision.ticks() * DAY_SECONDS),
+        _ => value,
+    };
+    let Civil { year, month, .. } = Civil::of_days(day as i32);
+    days_of(Civil { year, month, day: Civil::days_of_month(year, month) }).into()
+}
+
+/// Origins of spans of months, and of spans of a fixed length, a Monday: 2000-01-01 and 2000-01-03.
+const FIRST_MONTH: i64 = 2_000 * 12;
+const FIRST_DAY: i64 = 10_959;
+
+impl Interval {
+    /// True of a span with a length, which either is whole months or the same for all spans.
+    pub(crate) fn is_span(&self) -> bool {
+        let is_fixed = self.months == 0 && self.days >= 0 && self.micros >= 0;
+        let is_of_months = self.months > 0 && self.days == 0 && self.micros == 0;
+        *self != Interval::default() && (is_fixed || is_of_months)
+    }
+
+    /// True where days alone, or months, make the span.
+    pub(crate) fn is_of_days(&self) -> bool {
+        self.micros == 0
+    }
+
+    /// The beginning of the span of this length that a day or a moment is in; spans are counted
+    /// from an origin.
+    pub(crate) fn bucket_of(&self, value: i64, origin: Option<i64>, kind: &Kind) -> Option<i64> {
+        let ticks_of_day = match kind {
+            Kind::Timestamp(precision) => precision.ticks() * DAY_SECONDS,
+            _ => 1,
+        };
+        if self.months > 0 {
+            let Civil { year, month, .. } = Civil::of_days(value.div_euclid(ticks_of_day) as i32);
+            let month = i64::from(year) * 12 + i64::from(month) - 1;
+            let first = month - (month - FIRST_MONTH).rem_euclid(self.months);
+            let (year, month) = (i32::try_from(first.div_euclid(12)).ok()?, first.rem_euclid(12));
+            let day = days_of(Civil { year, month: month as u8 + 1, day: 1 });
+            return i64::from(day).checked_mul(ticks_of_day);
+        }
+        let of_micros = match kind {
+            Kind::Timestamp(precision) => {
+                i128::from(self.micros) * i128::from(precision.ticks()) / 1_000_000
+            }
+            _ => 0,
+        };
+        // A span that is shorter than a tick begins with each.
+        let span = (i128::from(self.days) * i128::from(ticks_of_day) + of_micros).max(1);
+        let origin = match origin {
+            Some(origin) => i128::from(origin),
+            None => i128::from(FIRST_DAY) * i128::from(ticks_of_day),
+        };
+        let value = i128::from(value);
+        i64::try_from(value - (value - origin).rem_euclid(span)).ok()
     }
 }
 

@@ -63,9 +63,7 @@ impl FieldEdit {
     ) -> Result<FieldEdit> {
         let Some(number) = layout.find(field) else {
             let known = layout.fields().iter().map(|field| &field.name[..]);
-            let known = known.collect::<Vec<_>>().join(", ");
-            let why = format!("there is no field `{field}`; the layout has {known}");
-            return Err(QueryError::Query(why));
+            return Err(QueryError::no_field(field, &known.collect::<Vec<_>>()));
         };
         let target = Target::new(&layout.fields()[number])?;
         let operand = match (operand.canonical(), target.is_float()) {

@@ -294,8 +294,7 @@ impl Names for FilterNames<'_> {
         let number = self.layout.find(name).ok_or_else(|| {
             let known = self.layout.fields().iter().map(|field| field.name.as_str());
             let known: Vec<_> = known.chain(["key"]).collect();
-            let known = known.join(", ");
-            QueryError::Query(format!("there is no field `{name}`; the layout has {known}"))
+            QueryError::no_field(name, &known)
         })?;
         self.fields[number].expect_readable()?;
         Ok(number)

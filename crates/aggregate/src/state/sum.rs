@@ -147,6 +147,27 @@ pub fn spread(sum: &FloatSum, squares: &FloatSum, count: u64, divisor: u64) -> O
     spread_of(&sum.total(), &squares.total(), count, divisor).ok()
 }
 
+/// The sum of the products of the distances that `count` pairs of floats have from their means, by
+/// `divisor`: from the sums of both and that of their products, and rounded once. `None` if it is
+/// beyond the range of floats.
+///
+/// # Panics
+/// If `count` or `divisor` is zero.
+pub fn joint_spread(
+    (left, right): (&FloatSum, &FloatSum),
+    products: &FloatSum,
+    count: u64,
+    divisor: u64,
+) -> Option<f64> {
+    let (left, left_exponent) = left.total().scaled();
+    let (right, right_exponent) = right.total().scaled();
+    let (products, products_exponent) = products.total().scaled();
+    let exponent = products_exponent.min(left_exponent + right_exponent);
+    let spread: BigInt = ((products * count) << (products_exponent - exponent))
+        - ((left * right) << (left_exponent + right_exponent - exponent));
+    quotient(&spread, exponent, &(BigUint::from(count) * divisor))
+}
+
 /// How many numbers, their mean, and the sum of their squared distances from it, each rounded once.
 ///
 /// By these other systems merge variances: of two groups with `n` and `m` numbers whose means lie `d` apart, the squares

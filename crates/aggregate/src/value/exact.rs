@@ -95,6 +95,18 @@ impl Exact {
         self.add(u128::from(mantissa) * u128::from(mantissa), 2 * exponent);
     }
 
+    /// Adds the product of two finite numbers.
+    pub(crate) fn add_float_product(&mut self, left: f64, right: f64) {
+        let ((left_bits, left_exponent), (right_bits, right_exponent)) =
+            (parts(left), parts(right));
+        let effect = match left.is_sign_negative() == right.is_sign_negative() {
+            true => Effect::Add,
+            false => Effect::Subtract,
+        };
+        let magnitude = u128::from(left_bits) * u128::from(right_bits);
+        self.apply(effect, magnitude, left_exponent + right_exponent);
+    }
+
     pub(crate) fn merge(&mut self, other: &Exact) {
         if other.limbs.is_empty() {
             return;
@@ -347,6 +359,14 @@ mod tests {
             square.add_float_squared(float);
             let (number, exponent) = square.scaled();
             prop_assert_eq!(number << (exponent + 2148), units(float) * units(float));
+        }
+
+        #[test]
+        fn products_are_exact(left in finite(), right in finite()) {
+            let mut product = Exact::default();
+            product.add_float_product(left, right);
+            let (number, exponent) = product.scaled();
+            prop_assert_eq!(number << (exponent + 2148), units(left) * units(right));
         }
 
         #[test]

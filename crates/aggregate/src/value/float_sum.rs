@@ -31,6 +31,10 @@ pub struct FloatSum {
 const SQUARE_MIN: f64 = 1e-140;
 const SQUARE_MAX: f64 = 1e150;
 
+/// Products whose magnitude lies from here to [`PRODUCT_MAX`] are the sum of two floats.
+const PRODUCT_MIN: f64 = 1e-280;
+const PRODUCT_MAX: f64 = 1e300;
+
 impl FloatSum {
     /// Adds a finite value.
     #[inline]
@@ -55,6 +59,17 @@ impl FloatSum {
             self.add(error);
         } else {
             self.exact_mut().add_float_squared(value);
+        }
+    }
+
+    /// Adds the product of two finite values.
+    pub fn add_product(&mut self, left: f64, right: f64) {
+        let product = left * right;
+        if (PRODUCT_MIN..PRODUCT_MAX).contains(&product.abs()) {
+            self.add(product);
+            self.add(left.mul_add(right, -product));
+        } else if left != 0.0 && right != 0.0 {
+            self.exact_mut().add_float_product(left, right);
         }
     }
 

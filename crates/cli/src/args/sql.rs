@@ -25,11 +25,24 @@ pub(crate) struct Sql {
     pub(crate) dir: Option<PathBuf>,
 
     /// How answers are written [default: table; with --json, objects]
-    #[arg(long, value_name = "MODE", conflicts_with = "json")]
+    #[arg(
+        long,
+        short = 'o',
+        visible_alias = "output",
+        value_name = "MODE",
+        conflicts_with = "json"
+    )]
     pub(crate) mode: Option<Mode>,
 
     #[command(flatten)]
     pub(crate) text: TextColumns,
+
+    /// A value for $1, the next one for $2, or for each `?`; may be repeated
+    ///
+    /// A number, true, false, null, or a text; a text that looks like one of these stands in single
+    /// quotes.
+    #[arg(long = "param", value_name = "VALUE", allow_hyphen_values = true)]
+    pub(crate) parameters: Vec<String>,
 
     /// Let `copy ... to` replace a file that is there
     #[arg(long)]
@@ -43,7 +56,7 @@ pub(crate) struct Sql {
     #[arg(long, value_name = "COUNT")]
     pub(crate) threads: Option<NonZeroUsize>,
 
-    /// The most memory that groups and rows of an answer may take [default: 4G]
+    /// The most memory that groups, rows of an answer and new rows may take [default: 4G]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
 }

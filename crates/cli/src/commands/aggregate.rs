@@ -15,14 +15,19 @@ mod rows;
 mod selected;
 
 use std::io::Write;
+use std::sync::Arc;
 use std::thread;
 
-use sapwood::aggregate::{self, Answer, Execution, Group, Layout, Plan, Progress, Tally};
-use sapwood::schema::Type;
+use sapwood::aggregate::{
+    self, Answer, Execution, Group, Layout, Plan, Progress, QueryError, Tally,
+};
+use sapwood::schema::{RowFormat, Schema, Type};
+use sapwood::sql::Source;
 use sapwood::{Error, Table};
 
 use crate::args;
 use crate::rows::columns::Columns;
+use crate::rows::frames::FileSource;
 use crate::rows::key_columns::KeyColumns;
 use crate::rows::key_range::KeyBounds;
 use crate::rows::open_input::{Loaded, open_any_input};
@@ -51,7 +56,8 @@ pub(crate) fn run(args: &args::rows::Aggregate, ui: &Ui) -> Outcome {
         ));
     }
     let is_explained = args.explain || args.dry_run;
-    let loaded = open_any_input(&args.input, ui)?;
+    let asked = |file: &FileSource| columns_of_file(&request, args, file);
+    let loaded = open_any_input(&args.input, &asked, ui)?;
     loaded.tell(&args.input, ui);
     let Fields { fields, mixed, keeps_na } =
         fields::of_rows(&loaded, args.input.text.na.as_deref(), &request.fields)?;
@@ -100,6 +106,43 @@ pub(crate) fn run(args: &args::rows::Aggregate, ui: &Ui) -> Outcome {
     }
     tell(&answer.tally, &plan, &loaded, ui);
     loaded.strictly(&args.input)
+}
+
+/// The columns of a file that a request reads, or none if it may read any. A name that no column
+/// has is refused before the rows are read.
+fn columns_of_file(
+    request: &Request,
+    args: &args::rows::Aggregate,
+    file: &FileSource,
+) -> Outcome<Option<Vec<String>>> {
+    // Members of JSON may come late, and a plan shows all columns.
+    if !file.has_all_columns() || args.explain || args.dry_run {
+        return Ok(None);
+    }
+    let columns = file.columns().iter().filter(|column| !column.name.is_empty());
+    let schema = columns.fold(Schema::builder(), |schema, column| {
+        schema.nullable(&column.name, column.kind.clone())
+    });
+    // What is wrong with them is told when they are loaded.
+    let Ok(schema) = schema.build() else { return Ok(None) };
+    let layout = Layout::of_rows(&Arc::new(RowFormat::new(schema)));
+    let query = match request.query(layout, args).compile() {
+        Ok(query) => query,
+        Err(error @ QueryError::NoField { .. }) => {
+            return Err(Failure::Usage(format!("{error}\n--dry-run shows how columns are read")));
+        }
+        // Types are those of all rows.
+        Err(_) => return Ok(None),
+    };
+    let is_said = |name: &str| args.input.text.said().iter().any(|(said, _)| said == name);
+    let names = file.columns().iter().map(|column| &column.name);
+    let read = names.clone().filter(|name| query.reads_field(name) || is_said(name));
+    let read: Vec<String> = read.cloned().collect();
+    Ok(Some(match read.is_empty() {
+        // Rows are counted by one of them.
+        true => names.take(1).cloned().collect(),
+        false => read,
+    }))
 }
 
 fn cores() -> usize {

@@ -7,7 +7,7 @@ use sapwood::{Table, TableStats};
 use serde_json::json;
 
 use crate::args::rows::Load;
-use crate::rows::typed_loader::{Keep, Keyless, TypedLoaded, load, nothing_kept};
+use crate::rows::typed_loader::{Keep, Keyless, TypedLoaded, all, load, nothing_kept};
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{bytes, count, rate, time};
 use crate::terminal::ui::{Answers, Ui};
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &Load, ui: &Ui) -> Outcome {
         )));
     }
     let Some(directory) = &args.dir else {
-        let loaded = load(&args.input, Keyless::Numbered, None, ui)?;
+        let loaded = load(&args.input, Keyless::Numbered, None, &all, ui)?;
         let told = report(args, &loaded, loaded.table.as_ref(), ui);
         // The report may have no reader left; the exit code still tells.
         return loaded.counts.strictly(&args.input).and(told);
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Load, ui: &Ui) -> Outcome {
 /// Loads into a directory and makes it last. If it fails, no handle of the table is left, and
 /// `keep` has what is to be taken back.
 fn fill(args: &Load, keep: &mut Keep<'_>, ui: &Ui) -> Outcome<TypedLoaded> {
-    let loaded = load(&args.input, Keyless::Numbered, Some(keep), ui)?;
+    let loaded = load(&args.input, Keyless::Numbered, Some(keep), &all, ui)?;
     if let Err(failure) = loaded.counts.strictly(&args.input) {
         // The report may have no reader left; the exit code still tells.
         let _ = report(args, &loaded, None, ui);

@@ -42,6 +42,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use sapwood::aggregate::Cancel;
+use sapwood::schema::nearest;
 
 use crate::args::{self, Form};
 use crate::terminal::exit::{Failure, Outcome};
@@ -78,7 +79,6 @@ pub(crate) fn run(args: &args::Shell, ui: &Ui) -> Outcome {
         (None, Answers::Json) => Form::Json,
         (None, Answers::Text) => Form::Table,
     };
-    let has_colours = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
     let mut shell = Shell {
         is_local: local.is_some(),
         conversation: Rc::new(RefCell::new(Conversation::new(target))),
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &args::Shell, ui: &Ui) -> Outcome {
         timing: if args.timing { Timing::Each } else { Timing::Long },
         has_plans: false,
         reader: if is_terminal { Reader::Person } else { Reader::Program },
-        colours: if has_colours { Colours::On } else { Colours::Off },
+        colours: if ui.has_colours() { Colours::On } else { Colours::Off },
         is_person,
         refusals: 0,
     };
@@ -299,6 +299,9 @@ impl Shell<'_> {
             }
             Ok(reply) => {
                 self.show(&reply)?;
+                if let Some(near) = nearest_word(words, &reply) {
+                    self.ui.notice(format_args!("did you mean {near}?"));
+                }
                 self.show_time(begun.elapsed())?;
             }
             Err(failed) => self.fail(failed)?,
@@ -404,6 +407,20 @@ impl Shell<'_> {
         self.catalog = Some(Rc::clone(&catalog));
         catalog
     }
+}
+
+/// The statement or the command that may be meant, where the other side knows none that begins so.
+fn nearest_word(words: &[Vec<u8>], reply: &Value) -> Option<String> {
+    let Value::Error(text) = reply else { return None };
+    if !text.starts_with(b"ERR unknown command") {
+        return None;
+    }
+    let word = words::text(words.first()?);
+    if let Some(near) = nearest(&word, line::STATEMENTS.iter().map(|(name, _)| *name)) {
+        return Some(format!("`{near}`, with which a statement of SQL begins"));
+    }
+    let catalog = Catalog::built_in();
+    nearest(&word, catalog.words_behind(&[])).map(|near| format!("`{near}`"))
 }
 
 impl From<Failed> for Failure {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Read, Write};
 
 use sapwood::schema::Value;
-use sapwood::sql::{Answer, Options, Outcome as Done, Statement, parse};
+use sapwood::sql::{Answer, Options, Outcome as Done, Statement, parameter, parse_with};
 
 use crate::args::sql::{Mode, Sql};
 use crate::rows::frames::{FrameOptions, Malformed};
@@ -16,7 +16,9 @@ use crate::terminal::ui::{Answers, Ui};
 
 pub(crate) fn run(args: &Sql, ui: &Ui) -> Outcome {
     let text = text_of(args)?;
-    let statements = parse(&text).map_err(|error| Failure::Usage(error.to_string()))?;
+    let values: Vec<Value<'_>> = args.parameters.iter().map(|text| parameter(text)).collect();
+    let statements =
+        parse_with(&text, &values).map_err(|error| Failure::Usage(error.to_string()))?;
     if statements.is_empty() {
         return Err(Failure::Usage("there is no statement: sapwood sql 'select 1'".to_owned()));
     }
@@ -92,7 +94,9 @@ fn options<'c>(args: &Sql, cancel: &'c (dyn Fn() -> bool + Sync)) -> Options<'c>
 pub(crate) fn show(done: &Done, mode: Mode, is_cancelled: &dyn Fn() -> bool, ui: &Ui) -> Outcome {
     match done {
         Done::Rows(answer) => {
-            let written = ui.print(|out| write(answer, mode, &mut Stopped { out, is_cancelled }));
+            let colours = ui.has_colours();
+            let written =
+                ui.print(|out| write(answer, mode, colours, &mut Stopped { out, is_cancelled }));
             match is_cancelled() {
                 true => Err(Failure::Interrupted("the answer is not shown to its end".to_owned())),
                 false => written,
@@ -135,9 +139,9 @@ impl<W: Write> Write for Stopped<'_, W> {
 }
 
 /// Writes an answer.
-pub(crate) fn write(answer: &Answer, mode: Mode, out: &mut impl Write) -> io::Result<()> {
+fn write(answer: &Answer, mode: Mode, colours: bool, out: &mut impl Write) -> io::Result<()> {
     match mode {
-        Mode::Table => write_columns(answer, out),
+        Mode::Table => write_columns(answer, colours, out),
         Mode::Csv => csv(answer, out),
         Mode::Json => json_lines(answer, out),
         Mode::Markdown => write_markdown(answer, out),
@@ -148,13 +152,20 @@ fn cells(answer: &Answer, row: usize) -> io::Result<Vec<String>> {
     let values = answer.row(row).map_err(io::Error::other)?;
     let text = |value: &Value<'_>| match value {
         Value::Null => "null".to_owned(),
+        // Not to be taken for no value.
+        Value::Text(text) if text == "null" => "'null'".to_owned(),
         other => escaped(&other.to_string()).into_owned(),
     };
     Ok(values.iter().map(text).collect())
 }
 
+/// Names of columns, and what is no value, on a terminal.
+const BOLD: &str = "\x1b[1m";
+const DIM: &str = "\x1b[2m";
+const PLAIN: &str = "\x1b[0m";
+
 /// Columns two blanks apart, row by row: an answer may have many.
-fn write_columns(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
+fn write_columns(answer: &Answer, colours: bool, out: &mut impl Write) -> io::Result<()> {
     let names = answer.columns().iter().map(|column| escaped(&column.name).into_owned());
     let names: Vec<String> = names.collect();
     let mut widths: Vec<usize> = names.iter().map(|name| width(name)).collect();
@@ -165,18 +176,23 @@ fn write_columns(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
             *widest = width(&cell).max(*widest);
         }
     }
-    let mut write = |cells: &[String]| {
+    let mut write = |cells: &[String], colour: &dyn Fn(&str) -> Option<&'static str>| {
         let mut line = String::new();
         for ((cell, column), widest) in cells.iter().zip(answer.columns()).zip(&widths) {
             let blanks = " ".repeat(widest - width(cell));
             let (before, behind) =
                 if column.kind.is_number() { (&blanks[..], "") } else { ("", &blanks[..]) };
-            line.extend([before, cell, behind, "  "]);
+            let (begin, end) = match colour(cell).filter(|_| colours) {
+                Some(begin) => (begin, PLAIN),
+                None => ("", ""),
+            };
+            line.extend([before, begin, cell, end, behind, "  "]);
         }
         writeln!(out, "{}", line.trim_end())
     };
-    write(&names)?;
-    (0..answer.len()).try_for_each(|row| write(&cells(answer, row)?))
+    write(&names, &|_| Some(BOLD))?;
+    let dim = |cell: &str| (cell == "null").then_some(DIM);
+    (0..answer.len()).try_for_each(|row| write(&cells(answer, row)?, &dim))
 }
 
 /// The places that a text takes on a terminal.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use sapwood::schema::RowFormat;
+use sapwood::schema::{RowFormat, nearest};
 
 use crate::terminal::format::quoted;
 
@@ -23,24 +23,34 @@ pub(crate) enum Columns {
 impl Columns {
     /// Where in a row a column stands; of JSON lines, which may have any, nowhere.
     pub(crate) fn find(&self, name: &str) -> Result<usize, String> {
-        let missing = |there: &str, names: &mut dyn Iterator<Item = &String>| {
-            let names: Vec<String> = names.take(40).map(|name| quoted(name)).collect();
-            format!("no column {}; {there} has {}", quoted(name), names.join(", "))
-        };
         match self {
             Self::Csv(names) => {
                 let index = names.iter().position(|column| column == name);
-                index.ok_or_else(|| missing("the header", &mut names.iter()))
+                index.ok_or_else(|| no_column(name, "the header", names.iter()))
             }
             Self::Json => Ok(0),
             Self::Entries => Err("entries that no file was loaded into have no columns".to_owned()),
             Self::Typed(format) => {
                 let columns = format.schema().columns();
                 let found = format.schema().find(name);
-                found.ok_or_else(|| missing("the table", &mut columns.iter().map(|it| &it.name)))
+                let names = columns.iter().map(|column| &column.name);
+                found.ok_or_else(|| no_column(name, "the table", names))
             }
         }
     }
+}
+
+/// The refusal of a name that no column has: the one that may be meant, or all that there are.
+pub(crate) fn no_column<'a>(
+    name: &str,
+    there: &str,
+    names: impl Iterator<Item = &'a String> + Clone,
+) -> String {
+    if let Some(near) = nearest(name, names.clone().map(String::as_str)) {
+        return format!("no column {}: did you mean {}?", quoted(name), quoted(near));
+    }
+    let names: Vec<String> = names.take(40).map(|name| quoted(name)).collect();
+    format!("no column {}; {there} has {}", quoted(name), names.join(", "))
 }
 
 /// Columns with the same name, of which all but the first got another.

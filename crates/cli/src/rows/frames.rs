@@ -13,6 +13,7 @@
 //! | `cuts` | where records end |
 //! | `records` | the fields of the records of CSV |
 //! | `looks` | what is known of the columns of a file, and the types that they have |
+//! | `habits` | what other programs write, and how it is told |
 //! | `field` | text as values of a column |
 //! | `text` | a file of text, whose types may widen |
 //! | `csv`, `json`, `columnar` | files of each format |
@@ -29,6 +30,7 @@ mod content;
 mod csv;
 mod cuts;
 mod field;
+mod habits;
 mod input;
 mod json;
 mod looks;

@@ -268,14 +268,22 @@ fn looked_at(path: &Path) -> io::Result<Option<fs::Metadata>> {
 
 /// Looking must not make one.
 pub(crate) fn expect_database(directory: &Path) -> Outcome {
-    if !is_database(directory)? {
-        return Err(Failure::Failed(format!(
-            "{} is a directory that holds no database; `sapwood load FILE --dir {}` makes one",
-            directory.display(),
-            directory.display()
-        )));
+    if is_database(directory)? {
+        return Ok(());
     }
-    Ok(())
+    let path = directory.display();
+    let about = looked_at(directory)
+        .map_err(|cause| Failure::Failed(format!("{path} cannot be looked at: {cause}")))?;
+    Err(Failure::Failed(match about {
+        None => format!("there is no directory {path}; `sapwood load FILE --dir {path}` makes one"),
+        Some(about) if about.is_dir() => format!(
+            "{path} is a directory that holds no database; `sapwood load FILE --dir {path}` makes one"
+        ),
+        Some(_) => format!(
+            "{path} is a file, and the directory of a database is expected; `sapwood describe {path}` shows the \
+             columns of a file"
+        ),
+    }))
 }
 
 /// A directory that a load fills: with all of a file, or it is as it was.

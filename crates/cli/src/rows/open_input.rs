@@ -9,7 +9,7 @@ use crate::rows::columns::Columns;
 use crate::rows::counts::Counts;
 use crate::rows::kept::{self, Description, Reading};
 use crate::rows::key_columns::KeyColumns;
-use crate::rows::typed_loader::{Keyless, TypedLoaded, load};
+use crate::rows::typed_loader::{Asked, Keyless, TypedLoaded, all, load};
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{count, plural, time};
 use crate::terminal::ui::Ui;
@@ -60,18 +60,19 @@ impl Loaded {
 /// The rows that a command is to look at: those of a file, loaded into memory, or those that a
 /// directory keeps.
 pub(crate) fn open_input(input: &Input, ui: &Ui) -> Outcome<Loaded> {
-    open_by(input, Keyless::Refused, ui)
+    open_by(input, Keyless::Refused, &all, ui)
 }
 
 /// As [`open_input`]; rows of a file need no key, and those that a directory keeps as text may have another text for
 /// what is missing.
-pub(crate) fn open_any_input(input: &Input, ui: &Ui) -> Outcome<Loaded> {
-    open_by(input, Keyless::Numbered, ui)
+pub(crate) fn open_any_input(input: &Input, asked: &Asked<'_>, ui: &Ui) -> Outcome<Loaded> {
+    open_by(input, Keyless::Numbered, asked, ui)
 }
 
-fn open_by(input: &Input, keyless: Keyless, ui: &Ui) -> Outcome<Loaded> {
+fn open_by(input: &Input, keyless: Keyless, asked: &Asked<'_>, ui: &Ui) -> Outcome<Loaded> {
     if !input.file.is_dir() {
-        let TypedLoaded { db, table, schema, keys, counts } = load(input, keyless, None, ui)?;
+        let TypedLoaded { db, table, schema, keys, counts } =
+            load(input, keyless, None, asked, ui)?;
         let table = table.expect("memory has all rows");
         let Description { columns, .. } = Description::typed(&schema);
         return Ok(Loaded { db, table, columns, keys, counts });

@@ -157,6 +157,14 @@ impl<'a> Named<'a> {
 
     fn place(&self, name: &TableName) -> SourceResult<Place> {
         let parts = &name.parts[..];
+        if let ([one], true) = (parts, name.is_file)
+            && one.contains("://")
+        {
+            return Err(format!(
+                "`{one}` is an address, and files are read from disks alone: fetch it first (`curl -O` for https), and \
+                 name the file"
+            ));
+        }
         if let [one] = parts
             && !name.is_file
             && !matches!(self.home, Home::None)
@@ -260,7 +268,10 @@ impl<'a> Named<'a> {
         if let Some(file) = files.get(path) {
             return Ok(Arc::clone(file));
         }
-        let file = FileSource::open(path, &self.options, self.ui).map_err(said)?;
+        let file = match matching(path)? {
+            None => FileSource::open(path, &self.options, self.ui).map_err(said)?,
+            Some(paths) => FileSource::open_all(&paths, &self.options, self.ui).map_err(said)?,
+        };
         for notice in file.notices() {
             self.ui.notice(format_args!("{}: {notice}", path.display()));
         }
@@ -350,6 +361,25 @@ impl Catalog for Named<'_> {
         writing::write(answer, path, existing).map_err(said)?;
         locked(&self.written.0).insert(path.to_owned());
         Ok(answer.len() as u64)
+    }
+}
+
+/// The files that a pattern names, in the order of their names; none if it is the name of one file.
+fn matching(path: &Path) -> SourceResult<Option<Vec<PathBuf>>> {
+    let Some(pattern) = path.to_str().filter(|text| text.contains(['*', '?', '['])) else {
+        return Ok(None);
+    };
+    if path.exists() {
+        return Ok(None);
+    }
+    let found = glob::glob(pattern)
+        .map_err(|error| format!("`{pattern}` is no pattern of files: {error}"))?;
+    let files = found.collect::<Result<Vec<_>, _>>();
+    let mut files = files.map_err(|error| format!("`{pattern}`: {error}"))?;
+    files.retain(|file| !file.is_dir());
+    match files.is_empty() {
+        true => Err(format!("no file is called as `{pattern}` says")),
+        false => Ok(Some(files)),
     }
 }
 

@@ -30,6 +30,7 @@ use sapwood::{BulkLoad, Db, Engine, HashEngineError, OrderedEngineError, Table, 
 
 use crate::args::key_spec::ColumnType;
 use crate::args::rows::{CompactAt, Duplicates, EngineName, Input};
+use crate::rows::columns::no_column;
 use crate::rows::counts::Counts;
 use crate::rows::frames::{FileSource, FrameOptions, Malformed};
 use crate::rows::kept::{Filling, Held};
@@ -77,6 +78,15 @@ pub(crate) struct TypedLoaded {
     pub(crate) counts: Counts,
 }
 
+/// Says which columns of a file are to be loaded, by the names that it has, before all of it is
+/// read: none for all.
+pub(crate) type Asked<'a> = dyn Fn(&FileSource) -> Outcome<Option<Vec<String>>> + 'a;
+
+/// All columns.
+pub(crate) fn all(_: &FileSource) -> Outcome<Option<Vec<String>>> {
+    Ok(None)
+}
+
 /// Where rows are kept, and how.
 pub(crate) struct Keep<'a> {
     pub(crate) directory: &'a Path,
@@ -92,10 +102,11 @@ pub(crate) fn load(
     input: &Input,
     keyless: Keyless,
     keep: Option<&mut Keep<'_>>,
+    asked: &Asked<'_>,
     ui: &Ui,
 ) -> Outcome<TypedLoaded> {
     let directory = keep.as_ref().map(|keep| keep.directory);
-    load_into(input, keyless, keep, ui).map_err(|failure| match (failure, directory) {
+    load_into(input, keyless, keep, asked, ui).map_err(|failure| match (failure, directory) {
         (Failure::Interrupted(done), Some(directory)) => {
             Failure::Interrupted(format!("{done}; {}", nothing_kept(directory)))
         }
@@ -107,6 +118,7 @@ fn load_into(
     input: &Input,
     keyless: Keyless,
     mut keep: Option<&mut Keep<'_>>,
+    asked: &Asked<'_>,
     ui: &Ui,
 ) -> Outcome<TypedLoaded> {
     let engine = check(input)?;
@@ -121,6 +133,7 @@ fn load_into(
     let options = options_of(input);
     let file = FileSource::open(&input.file, &options, ui)?;
     check_key(input, &file)?;
+    let asked = asked(&file)?;
     let table = match &mut keep {
         Some(keep) => {
             keep.promise = Some(ui.interrupt.promise());
@@ -153,8 +166,8 @@ fn load_into(
             (file, schema, Some((table, held)))
         }
         None => {
-            let file = file.reopen()?;
-            let schema = schema_of(input, &file)?;
+            let file = file.reopen_for(asked.as_deref())?;
+            let schema = schema_of(input, &file, asked.as_deref())?;
             (file, schema, None)
         }
     };
@@ -337,13 +350,8 @@ fn check_key(input: &Input, file: &FileSource) -> Outcome {
                 column = shown(column)
             )));
         }
-        let there: Vec<String> =
-            columns.iter().take(40).map(|column| quoted(&column.name)).collect();
-        return Err(Failure::Failed(format!(
-            "no column {}; the file has {}",
-            quoted(name),
-            there.join(", ")
-        )));
+        let names = columns.iter().map(|column| &column.name);
+        return Err(Failure::Failed(no_column(name, "the file", names)));
     }
     Ok(())
 }
@@ -451,10 +459,13 @@ fn widen(db: &Db, table: &Table, widenings: Vec<Widening>, ui: &Ui) -> Outcome {
 }
 
 /// The schema of a new table: columns of the key always have values, and keep their type.
-fn schema_of(input: &Input, file: &FileSource) -> Outcome<Schema> {
+fn schema_of(input: &Input, file: &FileSource, asked: Option<&[String]>) -> Outcome<Schema> {
     let key: Vec<&String> =
         input.key.iter().flat_map(|key| &key.columns).map(|(name, _)| name).collect();
     let columns = file.columns().iter().zip(file.stored_kinds());
+    let columns = columns.filter(|(column, _)| {
+        key.contains(&&column.name) || asked.is_none_or(|asked| asked.contains(&column.name))
+    });
     let builder = columns.fold(Schema::builder(), |builder, (column, stored)| {
         let SourceColumn { name, kind, .. } = column.clone();
         match key.contains(&&name) {

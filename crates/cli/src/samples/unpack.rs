@@ -8,7 +8,8 @@ use crate::terminal::ui::Ui;
 
 use super::flight::{COLUMNS, Flight};
 
-static PACKED: &[u8] = include_bytes!("../../../../datasets/flights-2013.csv.zst");
+/// The file as it is.
+pub(super) static PACKED: &[u8] = include_bytes!("../../../../datasets/flights-2013.csv.zst");
 
 /// The number of rows, for the progress bar and for the check at the end.
 pub(super) const ROWS: usize = 336_776;

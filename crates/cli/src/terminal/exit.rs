@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use sapwood::aggregate;
+use sapwood::schema::nearest;
 use sapwood::{Engine, Error, HashEngineError, OrderedEngineError, TreeEngineError};
 
 use crate::terminal::format::shown;
@@ -73,7 +74,10 @@ pub(crate) fn words(error: &Error) -> String {
                 known.iter().map(String::as_str).filter(|known| *known != COLUMNS_TABLE).collect();
             match &known[..] {
                 [] => format!("no table `{}`, and no other; `sapwood load` makes one", shown(name)),
-                known => format!("no table `{}`; there are: {}", shown(name), known.join(", ")),
+                known => match nearest(name, known.iter().copied()) {
+                    Some(near) => format!("no table `{}`: did you mean `{near}`?", shown(name)),
+                    None => format!("no table `{}`; there are: {}", shown(name), known.join(", ")),
+                },
             }
         }
         Error::TableInUse { name, what } => {
@@ -127,6 +131,24 @@ pub(crate) fn words(error: &Error) -> String {
         Error::Corrupt { table, what } | Error::HashCorrupt { table, what } => format!(
             "table `{table}` is corrupt: {what}; stop using it, and report this with what \
              `sapwood stats` prints"
+        ),
+        Error::NoOrder { table } => format!(
+            "table `{table}` is a hash table, which keeps no order: look keys up one by one, or load it with \
+             --engine ordered"
+        ),
+        Error::NoSchema { table } => {
+            format!("table `{table}` has keys and values of bytes, and no columns")
+        }
+        Error::Conflict => {
+            "another process changes the same entries all the time: try again".to_owned()
+        }
+        Error::ReadOnly { path } => {
+            format!("{} is open to be read: nothing in it can be changed", path.display())
+        }
+        Error::TreesCorrupt { problems } => format!(
+            "the tree tables are corrupt: {}; bring their folder back from a copy, or save what can be read \
+             (`sapwood repair DIR --into NEW`)",
+            problems.join("; ")
         ),
         Error::NoDirectory => "there is no directory to keep the rows in: add --dir".to_owned(),
         Error::StoredOptions { path, offset, what } => format!(

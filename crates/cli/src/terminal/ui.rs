@@ -1,8 +1,9 @@
 //! The output of a command: standard output for answers, standard error for everything else.
 
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use sapwood::aggregate::Cancel;
 
 use crate::terminal::exit::{Failure, Outcome};
@@ -65,6 +66,11 @@ impl Ui {
         })
     }
 
+    /// True where answers have colours: on a terminal whose user wants them.
+    pub(crate) fn has_colours(&self) -> bool {
+        io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty())
+    }
+
     /// Prints one JSON object on a line.
     pub(crate) fn print_json(&self, object: &serde_json::Value) -> Outcome {
         self.print(|out| writeln!(out, "{object}"))
@@ -79,12 +85,12 @@ impl Ui {
 
     /// A bar over `length` units of work; draws only on a terminal.
     pub(crate) fn progress(&self, what: &'static str, length: u64) -> ProgressBar {
-        self.bar(length, "{msg} [{bar:32}] {human_pos} of {human_len}, {rate}, {eta} left", what)
+        self.bar(length, "{msg} [{bar:32}] {human_pos} of {human_len}, {rate}{left}", what)
     }
 
     /// A bar over `length` bytes of input.
     pub(crate) fn progress_bytes(&self, what: &'static str, length: u64) -> ProgressBar {
-        let style = "{msg} [{bar:32}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+        let style = "{msg} [{bar:32}] {bytes} of {total_bytes}, {bytes_per_sec}{left}";
         self.bar(length, style, what)
     }
 
@@ -112,7 +118,8 @@ impl Ui {
                         style
                             .expect("a template that a test draws")
                             .progress_chars("=> ")
-                            .with_key("rate", write_rate),
+                            .with_key("rate", write_rate)
+                            .with_key("left", write_left),
                     )
                     .with_message(what)
             }
@@ -124,6 +131,15 @@ fn write_rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
     let rate = state.per_sec();
     // Formatting into the bar's line does not fail; without the rate it would still be a bar.
     let _ = write!(out, "{:.0} K/s", rate / 1e3);
+}
+
+/// The time in which the rate says nothing of the rest.
+const WARMING_UP: Duration = Duration::from_secs(2);
+
+fn write_left(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    if state.elapsed() > WARMING_UP {
+        let _ = write!(out, ", {} left", HumanDuration(state.eta()));
+    }
 }
 
 /// Buffered standard output.

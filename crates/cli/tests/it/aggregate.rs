@@ -343,3 +343,39 @@ fn numbers_that_were_taken_for_text_are_told() {
     assert!(stderr.contains("the first by key, 3: field `n` is not a decimal number"), "{stderr}");
     assert!(stderr.contains("say with --layout or --na how"), "{stderr}");
 }
+
+/// A file whose end is missing is read in its first rows before the names of columns are looked at.
+#[test]
+fn names_are_checked_before_a_file_is_read() {
+    use std::io::Write;
+    let directory = TempDir::new().expect("a directory for the test");
+    let path = directory.path().join("cut.csv.gz");
+    let mut text = String::from("carrier,delay\n");
+    (0..200_000).for_each(|row| text += &format!("C{},{}\n", row % 7, row * 7919 % 1000));
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(text.as_bytes()).expect("a vector takes everything");
+    let packed = packed.finish().expect("a vector takes everything");
+    fs::write(&path, &packed[..packed.len() - 100]).expect("a file for the test");
+    let path = path.to_str().expect("UTF-8");
+    let run = |args: &[&str]| {
+        let output = sapwood(&[&["aggregate", path][..], args].concat()).output().expect("it runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = run(&["--by", "carier"]);
+    assert!(code == Some(2) && said.contains("did you mean `carrier`?"), "{said}");
+    let (code, said) = run(&["--by", "carrier"]);
+    assert!(code == Some(1) && said.contains("is the file whole?"), "{said}");
+}
+
+#[test]
+fn columns_that_are_not_asked_for_change_nothing() {
+    let directory = TempDir::new().expect("a directory for the test");
+    let path = directory.path().join("rows.csv");
+    fs::write(&path, "a,b,c\n1,x,2\n3,y,\nNA,z,5\n").expect("a file for the test");
+    let path = path.to_str().expect("UTF-8");
+    let run = |args: &[&str]| rows_of(&[&["aggregate", path, "--json", "-q"][..], args].concat());
+    assert_eq!(run(&[])[0]["count"], 3);
+    assert_eq!(run(&["--select", "sum(a) as s"])[0]["s"], 4);
+    assert_eq!(run(&["--select", "sum(c) as s", "--where", "b = \"x\""])[0]["s"], 2);
+    assert_eq!(run(&["--select", "sum(c) as s", "--key", "b"])[0]["s"], 7);
+}

@@ -169,7 +169,8 @@ fn malformed_rows_are_named_and_counted_and_the_others_loaded() {
             "line 3: malformed: `x` in column `k` is no i64",
             "line 5: malformed: 1 field, the header has 2",
             "line 6: malformed: 3 fields, the header has 2",
-            "line 7: malformed: it is not UTF-8",
+            "line 7: malformed: it is not UTF-8: if it is Latin-1, as older programs write, \
+             `iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW` makes it so",
             "line 8: malformed: column `k` (i64): a value is needed: the column is not nullable",
             "warning: 5 malformed rows left out",
         ]

@@ -74,7 +74,7 @@ fn what_is_not_there_is_named() {
         (&["checkpoints", &database, "--go-back", "77"][..], 1, "no checkpoint 77"),
         (&["scan", &database, "--checkpoint", "77"], 1, "no checkpoint 77"),
         (&["checkpoints", &database, "--table", "other"], 1, "no table `other`"),
-        (&["checkpoints", rows], 1, "holds no database"),
+        (&["checkpoints", rows], 1, "rows.csv is a file, and the directory"),
         (
             &["scan", rows, "--key", "k", "--checkpoint", "1"],
             2,

@@ -1,26 +1,14 @@
 //! The examples in the help texts run as they stand.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::{flight_rows, stdout_of};
+use crate::{flight_rows, sapwood, stdout_of};
 
-const SCHEMA: &[u8] = br#"{
-    "timestampSpec": {"column": "time_hour"},
-    "dimensionsSpec": {"dimensions": ["carrier"]},
-    "metricsSpec": [{"type": "count", "name": "flights"}]
-}"#;
-
-const QUERY: &[u8] = br#"{
-    "queryType": "topN", "dimension": "carrier", "metric": "flights", "threshold": 3,
-    "aggregations": [{"type": "longSum", "name": "flights", "fieldName": "flights"}]
-}"#;
-
-/// The files that the examples name, small.
+/// The files that the examples name, with fewer flights.
 fn write_files(directory: &Path) {
     let (header, rows) = flight_rows();
     let mut writer = csv::Writer::from_writer(Vec::new());
@@ -31,22 +19,50 @@ fn write_files(directory: &Path) {
     }
     let flights = writer.into_inner().expect("a vector takes everything");
     let packed = zstd::encode_all(&flights[..], 1).expect("a vector takes everything");
-    let gzip = |bytes: &[u8]| {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(bytes).expect("a vector takes everything");
-        encoder.finish().expect("a vector takes everything")
-    };
-    for (name, bytes) in [
-        ("flights.csv.zst", packed),
-        ("events.jsonl", b"{\"user\":\"a\",\"time\":1}\n{\"user\":\"a\",\"time\":1}\n".to_vec()),
-        ("rows.csv.gz", gzip(b"id\n1\n2\n")),
-        ("deltas.csv", b"delta\n-5\n5\n".to_vec()),
-        ("schema.json", SCHEMA.to_vec()),
-        ("query.json", QUERY.to_vec()),
-        ("pieces.csv", b"shop,pieces,euros\nnorth,3,0.5\n".to_vec()),
-        ("hits.jsonl.gz", gzip(b"{\"key\":\"/\",\"value\":\"7\"}\n")),
-    ] {
-        fs::write(directory.join(name), bytes).expect("a file for the test");
+    fs::write(directory.join("flights.csv.zst"), packed).expect("a file for the test");
+    let written = sapwood(&["sample", "files"]).current_dir(directory).assert().success();
+    let told = String::from_utf8_lossy(&written.get_output().stdout).into_owned();
+    assert!(told.starts_with("flights.csv.zst is there, and stays\n"), "{told}");
+    assert_eq!(told.matches("is written").count(), 8, "{told}");
+}
+
+/// True of a word of a command that is the name of a file to read.
+fn is_input(word: &str) -> bool {
+    let name = word.trim_matches(|sign: char| !sign.is_ascii_alphanumeric());
+    [".csv", ".zst", ".gz", ".jsonl", ".json"].iter().any(|ending| name.ends_with(ending))
+}
+
+/// Commands of README run where `sample files` has written their file.
+#[test]
+fn lines_of_readme_run() {
+    let directory = TempDir::new().expect("a directory for the test");
+    sapwood(&["sample", "files"]).current_dir(&directory).assert().success();
+    let readme = include_str!("../../../../README.md");
+    let (_, behind) = readme.split_once("On your own data, without code").expect("it is there");
+    let (_, lines) = behind.split_once("```sh\n").expect("commands");
+    let (lines, _) = lines.split_once("```").expect("their end");
+    assert!(lines.lines().count() > 8 && lines.contains("stops.csv"), "{lines}");
+    run_in(directory.path(), lines);
+}
+
+#[track_caller]
+fn run_in(directory: &Path, lines: &str) {
+    let binary = assert_cmd::cargo::cargo_bin("sapwood");
+    let path = std::env::join_paths(
+        std::iter::once(binary.parent().expect("a directory").to_owned())
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
+    )
+    .expect("no separator in a path");
+    for line in lines.lines() {
+        let output = Command::new("sh")
+            .args(["-c", line])
+            .current_dir(directory)
+            .env("PATH", &path)
+            .output()
+            .expect("sh runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}\n{stderr}");
+        assert!(!output.stdout.is_empty(), "{line} prints nothing\n{stderr}");
     }
 }
 
@@ -54,12 +70,6 @@ fn write_files(directory: &Path) {
 fn examples_run() {
     let directory = TempDir::new().expect("a directory for the test");
     write_files(directory.path());
-    let binary = assert_cmd::cargo::cargo_bin("sapwood");
-    let path = std::env::join_paths(
-        std::iter::once(binary.parent().expect("a directory").to_owned())
-            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
-    )
-    .expect("no separator in a path");
     let mut ran = 0;
     for command in [
         "load",
@@ -88,17 +98,16 @@ fn examples_run() {
         let help = stdout_of(&["help", command]);
         let (_, examples) = help.split_once("Examples:\n").expect("every command has examples");
         for example in examples.lines().take_while(|line| line.starts_with("  ")) {
-            let output = Command::new("sh")
-                .args(["-c", example])
-                .current_dir(&directory)
-                .env("PATH", &path)
-                .output()
-                .expect("sh runs");
-            let stderr = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{example}\n{stderr}");
-            assert!(!output.stdout.is_empty(), "{example} prints nothing\n{stderr}");
+            for input in example.split([' ', '\'']).filter(|word| is_input(word)) {
+                let name = input.trim_matches('"');
+                let is_output =
+                    example.contains(&format!("to {name}")) || example.contains(" to '");
+                let is_there = directory.path().join(name).exists();
+                assert!(is_there || is_output, "{example}: {name} is nowhere");
+            }
+            run_in(directory.path(), example);
             ran += 1;
         }
     }
-    assert_eq!(ran, 68, "as many examples as there are in the help texts");
+    assert_eq!(ran, 69, "as many examples as there are in the help texts");
 }

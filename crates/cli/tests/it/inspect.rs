@@ -88,12 +88,15 @@ fn what_has_no_tree_tables_is_told() {
     let directory = TempDir::new().expect("a directory for the test");
     let path = directory.path().join("hash");
     drop(Db::open(&path).expect("new"));
-    let new = directory.path().join("new");
+    let (new, file) = (directory.path().join("new"), directory.path().join("rows.csv"));
+    std::fs::write(&file, "a\n1\n").expect("a file for the test");
     for (args, says) in [
         (vec!["inspect", "pool", text(&path)], "has no tree tables"),
         (vec!["inspect", "pool", text(&path), "--check"], "has no tree tables"),
         (vec!["inspect", "pool", text(directory.path())], "holds no database"),
         (vec!["check", text(directory.path())], "holds no database"),
+        (vec!["check", text(&new)], "there is no directory"),
+        (vec!["tables", text(&file)], "rows.csv is a file, and the directory of a database"),
         (vec!["repair", text(directory.path()), "--into", text(&new)], "holds no database"),
     ] {
         let refused = sapwood(&args).assert().code(1);

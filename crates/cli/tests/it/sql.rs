@@ -240,6 +240,9 @@ fn answers_have_four_modes() {
     ] {
         assert_eq!(stdout_of(&["sql", &sql, "--mode", mode]), expected, "{mode}");
     }
+    let alike = "select null as a, 'null' as b";
+    assert_eq!(stdout_of(&["sql", alike]), "a     b\nnull  'null'\n");
+    assert_eq!(stdout_of(&["sql", alike, "--mode", "csv"]), "a,b\n,null\n");
     let read = sapwood(&["sql", "-", "--mode", "csv"])
         .write_stdin("select 1 as a; select 2 as b")
         .assert()
@@ -283,4 +286,71 @@ fn the_flights_have_the_same_figures_from_a_file_and_a_table() {
         &format!("create table f as select * from {file}"),
     ]);
     assert_eq!(question(&format!("{}.f", shown(&directory))), [expected]);
+}
+
+#[test]
+fn files_with_alike_names_are_one_table() {
+    let folder = folder();
+    write(&folder, "f1.csv", "a,b\n1,x\n2,y\n");
+    write(&folder, "f2.csv", "b;a\nz;2.5\n");
+    write(&folder, "g.csv", "a,c\n1,2\n");
+    let like = |pattern: &str| shown(&folder.path().join(pattern));
+    let sum = format!("select sum(a) as s, count(*) as n, max(b) as m from {}", like("f*.csv"));
+    assert_eq!(rows(&sum), [r#"{"s":5.5,"n":3,"m":"z"}"#]);
+    let all = format!("select a, b from {}", like("f?.csv"));
+    assert_eq!(
+        rows(&all),
+        [r#"{"a":1.0,"b":"x"}"#, r#"{"a":2.0,"b":"y"}"#, r#"{"a":2.5,"b":"z"}"#]
+    );
+    assert_eq!(rows(&format!("{all} limit 1")), [r#"{"a":1.0,"b":"x"}"#]);
+    let error = refused(&["sql", &format!("select * from {}", like("*.csv"))], 1);
+    assert!(error.contains("g.csv has no column `b`"), "{error}");
+    let error = refused(&["sql", &format!("select * from {}", like("z*.csv"))], 1);
+    assert!(error.contains("no file is called as"), "{error}");
+    let error = refused(&["sql", "select * from 'https://example.org/f.csv'"], 1);
+    assert!(error.contains("`https://example.org/f.csv` is an address"), "{error}");
+    // A file of that very name is itself.
+    write(&folder, "f*.csv", "a\n7\n");
+    assert_eq!(rows(&format!("select a from {}", like("f*.csv"))), [r#"{"a":7}"#]);
+    // A later value of one file widens the type of all.
+    let mut long = String::from("a,b\n");
+    (0..25_000).for_each(|row| long += &format!("{row},x\n"));
+    write(&folder, "h1.csv", format!("{long}0.5,x\n"));
+    write(&folder, "h2.csv", "a,b\n1,x\n");
+    let sum = format!("select count(*) as n, max(a) as m from {}", like("h*.csv"));
+    assert_eq!(rows(&sum), [r#"{"n":25002,"m":24999.0}"#]);
+}
+
+#[test]
+fn habits_of_other_programs_are_told() {
+    let folder = folder();
+    let told = |name: &str, text: &[u8]| {
+        let path = write(&folder, name, text);
+        let sql = format!("select * from {}", shown(&path));
+        let output = sapwood(&["sql", &sql, "--mode", "csv"]).output().expect("it runs");
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        (text(output.stdout), text(output.stderr))
+    };
+    assert_eq!(told("excel.csv", b"sep=;\r\na;b\r\n1;2\r\n").0, "a,b\n1,2\n");
+    let (rows, said) = told("blank.csv", b"a\n1\n\n2\n");
+    assert!(rows == "a\n1\n2\n" && said.contains("blank lines are no rows"), "{rows}{said}");
+    assert_eq!(told("quoted.csv", b"a\n1\n\"\"\n2\n").0, "a\n1\n\n2\n");
+    let (_, said) = told("german.csv", b"preis;tag\n1,50;31.01.2013\n1.000,25;01.02.2013\n");
+    assert!(said.contains("`preis` has numbers with decimal commas"), "{said}");
+    assert!(said.contains("`tag` has days as 31.01.2013"), "{said}");
+    assert!(told("latin.csv", b"a\ncaf\xe9\n").1.contains("iconv -f WINDOWS-1252"));
+    assert!(told("latin", b"a,b\ncaf\xe9,1\n").1.contains("iconv -f WINDOWS-1252"));
+    assert!(told("wide.csv", b"\xff\xfea\0\n\0").1.contains("UTF-16"));
+}
+
+#[test]
+fn parameters_have_values() {
+    let args = ["sql", "select ? as a, ? as b, ? as c, ? as d", "--mode", "json"];
+    let values = ["--param", "7", "--param", "it's", "--param", "'7'", "--param", "null"];
+    assert_eq!(
+        stdout_of(&[&args[..], &values[..]].concat()),
+        "{\"a\":7,\"b\":\"it's\",\"c\":\"7\",\"d\":null}\n"
+    );
+    assert!(refused(&["sql", "select $1"], 2).contains("no value is given"));
+    assert!(refused(&["sql", "select $1", "--param", "1", "--param", "-2"], 2).contains("value 2"));
 }

@@ -142,7 +142,7 @@ fn single_rows_are_put_and_removed() {
             (&["put", "town", "line=U1", "stop=x", "waiting=long"], "`long` is no f64"),
             (&["put", "town", "platform=2"], "`platform=2` names no column"),
             (&["put", "town", "line=U1", "--table", "none"], "no table `none`"),
-            (&["put", "stops", "line=U1"], "holds no database"),
+            (&["put", "stops", "line=U1"], "there is no directory stops"),
         ] {
             let (code, found) = files.failed(args);
             assert!(code != 0 && found.contains(says), "{found}");
@@ -393,7 +393,8 @@ fn rows_that_cannot_be_loaded_are_named_in_the_order_of_the_file() {
             "line 3: malformed: `x` in column `k` is no i64",
             "line 5: malformed: 1 field, the header has 2",
             "line 6: malformed: 3 fields, the header has 2",
-            "line 7: malformed: it is not UTF-8",
+            "line 7: malformed: it is not UTF-8: if it is Latin-1, as older programs write, \
+             `iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW` makes it so",
             "line 8: malformed: column `k` (i64): a value is needed: the column is not nullable",
             "line 10: repeated: key 1 came before; this row takes the place of the earlier one",
             "warning: 5 malformed rows left out",

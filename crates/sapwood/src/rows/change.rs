@@ -1,5 +1,7 @@
 //! Rows put, changed and removed.
 
+#[cfg(feature = "sql")]
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 
@@ -75,21 +77,63 @@ impl Rows {
         }
     }
 
-    /// As [`insert`](Self::insert), from the cells of a row: `cell` answers that of a column. `key` and `value` are what the
-    /// row becomes.
+    /// The entry of a new row: of a numbered table, its key lacks the number.
     #[cfg(feature = "sql")]
-    pub(crate) fn insert_cells<'c>(
+    pub(crate) fn encode_new(
         &self,
+        format: &RowFormat,
+        row: &[Value<'_>],
+    ) -> Result<(Vec<u8>, Vec<u8>)> {
+        self.encode(format, row, FIRST_NUMBER)
+    }
+
+    /// The same entry, from the cells of a row: `cell` answers that of a column.
+    #[cfg(feature = "sql")]
+    pub(crate) fn encode_new_cells<'c>(
+        &self,
+        format: &RowFormat,
         cell: &impl Fn(usize) -> Cell<'c>,
-        key: &mut Vec<u8>,
-        value: &mut Vec<u8>,
-    ) -> Result<bool> {
-        let format = self.format();
-        self.named(format.encode_cells(cell, Some(FIRST_NUMBER), key, value))?;
-        match format.schema().is_numbered() {
+    ) -> Result<(Vec<u8>, Vec<u8>)> {
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        self.named(format.encode_cells(cell, Some(FIRST_NUMBER), &mut key, &mut value))?;
+        Ok((key, value))
+    }
+
+    /// Puts the entry of a new row, which gets a number if the table is numbered; false where its
+    /// key is there.
+    #[cfg(feature = "sql")]
+    pub(crate) fn insert_entry(&self, key: &mut [u8], value: &[u8]) -> Result<bool> {
+        match self.schema().is_numbered() {
             true => self.put_numbered(key, value).map(|_| true),
-            false => self.table.put_if_absent(&*key, &*value),
+            false => self.table.put_if_absent(&*key, value),
         }
+    }
+
+    /// Gives the entries of new rows of a numbered table the numbers that are next.
+    #[cfg(feature = "sql")]
+    pub(crate) fn number_entries(&self, entries: &mut [(Vec<u8>, Vec<u8>)]) -> Result<()> {
+        if self.counts() {
+            let first = take_numbers(self.counter()?, entries.len() as u64);
+            let first = first.ok_or_else(|| self.no_number())?;
+            (first..).zip(entries).for_each(|(number, (key, _))| set_number(key, number));
+            return Ok(());
+        }
+        // By the other columns of the key.
+        let mut last: HashMap<Vec<u8>, u64> = HashMap::new();
+        for (key, _) in entries {
+            let prefix = &key[..key.len() - NUMBER_BYTES];
+            let number = match last.get(prefix) {
+                Some(last) => last.checked_add(1),
+                None => match self.last_number(prefix)? {
+                    Some(last) => last.checked_add(1),
+                    None => Some(FIRST_NUMBER),
+                },
+            };
+            let number = number.ok_or_else(|| self.no_number())?;
+            last.insert(prefix.to_vec(), number);
+            set_number(key, number);
+        }
+        Ok(())
     }
 
     /// Puts a row of a numbered table under a number, as one that is replaced, or copied from elsewhere.

@@ -1,11 +1,15 @@
 //! The tables of a database, for statements.
 
+use std::fmt;
+
 use sapwood_sql::{Answer, Catalog, Filling, Source, SourceResult, TableName, TableSummary};
 
 #[cfg(feature = "rollup")]
 use super::rollup::RollupSource;
-use super::table::TableSource;
+use super::table::{Puts, TableSource};
+use super::words::said;
 use crate::schema::{Schema, Type};
+use crate::transaction::Within;
 use crate::{Db, Engine, HashTableOptions, OrderedTableOptions, TreeTableOptions};
 
 /// The tables of a database, by their names.
@@ -19,10 +23,20 @@ use crate::{Db, Engine, HashTableOptions, OrderedTableOptions, TreeTableOptions}
 /// assert_eq!(Tables::of(&db).tables().map(|tables| tables.len()), Ok(1));
 /// # Ok::<(), sapwood::sql::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Tables<'a> {
     db: &'a Db,
+    within: &'a Within<'a>,
 }
+
+impl fmt::Debug for Tables<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tables").field("db", self.db).finish_non_exhaustive()
+    }
+}
+
+/// Changes rows at once.
+const AT_ONCE: &Within<'static> = &|change| change();
 
 impl<'a> Tables<'a> {
     /// Those of a database.
@@ -33,7 +47,29 @@ impl<'a> Tables<'a> {
     /// assert!(Tables::of(&db).tables().is_ok_and(|tables| tables.is_empty()));
     /// ```
     pub fn of(db: &'a Db) -> Tables<'a> {
-        Tables { db }
+        Tables { db, within: AT_ONCE }
+    }
+
+    /// Lets statements change rows within `hold`, which runs what it is given once, with a lock in
+    /// hand, say. Rows are looked at before that.
+    ///
+    /// ```
+    /// # use std::sync::Mutex;
+    /// # use sapwood::sql::{Options, Session, Tables, parse};
+    /// # let db = sapwood::Db::in_memory();
+    /// # db.sql("create table t (a bigint primary key)")?;
+    /// let audits = Mutex::new(());
+    /// let hold = |change: &mut dyn FnMut()| {
+    ///     let _no_audit = audits.lock();
+    ///     change();
+    /// };
+    /// let tables = Tables::of(&db).changing_within(&hold);
+    /// Session::new(&tables, Options::default()).execute(&parse("insert into t values (7)")?[0])?;
+    /// # Ok::<(), sapwood::sql::Error>(())
+    /// ```
+    #[must_use]
+    pub fn changing_within(self, hold: &'a (dyn Fn(&mut dyn FnMut()) + Sync + 'a)) -> Tables<'a> {
+        Tables { within: hold, ..self }
     }
 
     /// A table as a source of rows, which is of this table also when the database is closed elsewhere.
@@ -50,14 +86,7 @@ impl<'a> Tables<'a> {
     /// # Ok::<(), sapwood::sql::Error>(())
     /// ```
     pub fn source(&self, name: &str) -> SourceResult<Box<dyn Source>> {
-        #[cfg(feature = "rollup")]
-        if self.db.engine(name) == Some(Engine::Rollup) {
-            let table = self.db.rollup_table(name).map_err(|error| error.to_string())?;
-            return Ok(Box::new(RollupSource::new(table)));
-        }
-        let schema = self.db.schema(name).map_err(|error| error.to_string())?;
-        let table = self.db.table(name).map_err(|error| error.to_string())?;
-        Ok(Box::new(TableSource::new(table, schema.is_some())))
+        source_within(self.db, name, AT_ONCE)
     }
 
     fn name<'n>(&self, name: &'n TableName) -> SourceResult<&'n str> {
@@ -73,25 +102,24 @@ impl<'a> Tables<'a> {
 
 impl Catalog for Tables<'_> {
     fn open(&self, name: &TableName) -> SourceResult<Box<dyn Source + '_>> {
-        self.source(self.name(name)?).map(|source| source as _)
+        source_within(self.db, self.name(name)?, self.within)
     }
 
     fn tables(&self) -> SourceResult<Vec<TableSummary>> {
         let summary = |name: String| {
-            let told = |error: crate::Error| error.to_string();
             let engine = self.db.engine(&name);
             let kind = engine.map_or_else(String::new, |engine| engine.to_string());
             let (rows, columns) = match engine {
                 #[cfg(feature = "rollup")]
                 Some(Engine::Rollup) => {
-                    let source = RollupSource::new(self.db.rollup_table(&name).map_err(told)?);
+                    let source = RollupSource::new(self.db.rollup_table(&name).map_err(said)?);
                     (source.rows_estimate(), source.described())
                 }
                 _ => {
-                    let schema = self.db.schema(&name).map_err(told)?;
+                    let schema = self.db.schema(&name).map_err(said)?;
                     let entries = || "key:bytes, value:bytes, key(key)".to_owned();
                     let columns = schema.map_or_else(entries, |schema| schema.to_string());
-                    let table = engine.map(|_| self.db.table(&name)).transpose().map_err(told)?;
+                    let table = engine.map(|_| self.db.table(&name)).transpose().map_err(said)?;
                     (table.map(|table| table.len_estimate() as u64), columns)
                 }
             };
@@ -116,7 +144,7 @@ impl Catalog for Tables<'_> {
                 self.db.create_ordered_table(name, options).map(drop)
             }
         };
-        made.map_err(|error| error.to_string())
+        made.map_err(said)
     }
 
     fn create_filled(
@@ -127,27 +155,44 @@ impl Catalog for Tables<'_> {
         fill: &mut Filling<'_>,
     ) -> SourceResult<()> {
         let (name, engine) = (self.name(name)?, engine_of(engine)?);
-        let made = self
-            .db
-            .create_filled(name, &schema, engine, |table| fill(&TableSource::new(table, true)));
-        made.map_err(|error| error.to_string())
+        let made = self.db.create_filled(name, &schema, engine, |table| {
+            fill(&TableSource::new(table, true, Puts::AsTheyCome))
+        });
+        made.map_err(said)
     }
 
     fn drop_table(&self, name: &TableName) -> SourceResult<()> {
-        self.db.drop_table(self.name(name)?).map_err(|error| error.to_string())
+        self.db.drop_table(self.name(name)?).map_err(said)
     }
 
     fn add_column(&self, name: &TableName, column: &str, kind: Type) -> SourceResult<()> {
-        self.db.add_column(self.name(name)?, column, kind).map_err(|error| error.to_string())
+        self.db.add_column(self.name(name)?, column, kind).map_err(said)
     }
 
     fn widen_column(&self, name: &TableName, column: &str, kind: Type) -> SourceResult<()> {
-        self.db.widen_column(self.name(name)?, column, kind).map_err(|error| error.to_string())
+        self.db.widen_column(self.name(name)?, column, kind).map_err(said)
     }
 
     fn write(&self, _: &Answer, file: &str) -> SourceResult<u64> {
         Err(format!("`{file}`: a program writes files itself, from the rows of an answer"))
     }
+}
+
+/// A table as a source of rows, which change within what is given.
+fn source_within<'w>(
+    db: &Db,
+    name: &str,
+    within: &'w Within<'w>,
+) -> SourceResult<Box<dyn Source + 'w>> {
+    #[cfg(feature = "rollup")]
+    if db.engine(name) == Some(Engine::Rollup) {
+        let table = db.rollup_table(name).map_err(said)?;
+        return Ok(Box::new(RollupSource::new(table)));
+    }
+    let schema = db.schema(name).map_err(said)?;
+    let table = db.table(name).map_err(said)?;
+    let puts = Puts::Together(db.clone(), within);
+    Ok(Box::new(TableSource::new(table, schema.is_some(), puts)))
 }
 
 /// The engine that a statement names; not one without rows.

@@ -1,87 +1,45 @@
-//! Changes of the rows of a table.
+//! Changes of the rows of a table: those of a statement take effect together.
 
-use sapwood_sql::{Batch, Change, ChangeError, Changed, Error, SourceColumn, SourceResult, Vector};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::table::{Form, TableSource};
-use crate::schema::{Type, Value};
-use crate::{Compute, Computed, Rows};
+use sapwood_sql::{
+    Batch, Change, ChangeError, Changed, Error, Insertion, SourceColumn, SourceResult,
+};
 
-impl Change for TableSource {
-    fn insert(&self, rows: &mut dyn Iterator<Item = Vec<Value<'static>>>) -> SourceResult<u64> {
-        let mut count = 0;
-        let typed = match &self.form {
-            Form::Rows(_) => {
-                Some(Rows::new(self.table.clone()).map_err(|error| error.to_string())?)
-            }
+use super::table::{Form, Puts, TableSource};
+use super::words::said;
+use crate::Rows;
+use crate::schema::{Cell, RowFormat, Value};
+use crate::transaction::Decision;
+
+/// Bytes that a new row takes beside its key and its value.
+const ENTRY_BYTES: usize = 128;
+
+impl Change for TableSource<'_> {
+    fn insert(&self) -> SourceResult<Box<dyn Insertion + '_>> {
+        let rows = match &self.form {
+            Form::Rows(format) => Some((Rows::new(self.table.clone()).map_err(said)?, &**format)),
             Form::Bytes => None,
         };
-        for row in rows {
-            let is_new = match (&typed, &row[..]) {
-                (Some(rows), row) => rows.insert(row),
-                (None, [Value::Bytes(key), Value::Bytes(value)]) => {
-                    self.table.put_if_absent(key, value)
-                }
-                (None, row) => unreachable!("{row:?} are no bytes"),
-            };
-            match is_new {
-                Ok(true) => count += 1,
-                Ok(false) => {
-                    return Err(format!(
-                        "the key ({}) is there already; {count} rows are inserted",
-                        self.shown_key(&row)
-                    ));
-                }
-                Err(error) => return Err(format!("{error}; {count} rows are inserted")),
-            }
-        }
-        Ok(count)
-    }
-
-    fn insert_batch(&self, batch: &Batch, columns: &[SourceColumn]) -> SourceResult<u64> {
-        let rows = match &self.form {
-            Form::Rows(_) => Rows::new(self.table.clone()).map_err(|error| error.to_string())?,
-            Form::Bytes => {
-                let value = |vector: &Vector, row| match vector.value(row, &Type::Bytes) {
-                    Ok(value) => value.into_owned(),
-                    Err(error) => unreachable!("bytes are bytes: {error}"),
-                };
-                let mut rows = (0..batch.len)
-                    .map(|row| batch.columns.iter().map(|vector| value(vector, row)).collect());
-                return self.insert(&mut rows);
-            }
-        };
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        for row in 0..batch.len {
-            let cell = |column: usize| batch.columns[column].cell(row, &columns[column].kind);
-            match rows.insert_cells(&cell, &mut key, &mut value) {
-                Ok(true) => {}
-                Ok(false) => {
-                    let values = batch.columns.iter().zip(columns);
-                    let values = values.map(|(vector, column)| vector.value(row, &column.kind));
-                    let values = values.collect::<Result<Vec<_>, _>>();
-                    let shown = values.map(|values| self.shown_key(&values)).unwrap_or_default();
-                    return Err(format!("the key ({shown}) is there already"));
-                }
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-        Ok(batch.len as u64)
+        Ok(Box::new(NewRows { source: self, rows, held: Mutex::default() }))
     }
 
     fn update(
         &self,
-        id: &[u8],
+        ids: &[&[u8]],
         change: &mut dyn FnMut(&[Value<'_>]) -> Changed,
-    ) -> Result<bool, ChangeError> {
-        self.decide(id, &mut |row| Ok(change(row)?.map(New::Row)))
+    ) -> Result<u64, ChangeError> {
+        self.decide(ids, &mut |row| Ok(change(row)?.map(New::Row)))
     }
 
     fn remove(
         &self,
-        id: &[u8],
+        ids: &[&[u8]],
         wanted: &mut dyn FnMut(&[Value<'_>]) -> Result<bool, Error>,
-    ) -> Result<bool, ChangeError> {
-        self.decide(id, &mut |row| Ok(wanted(row)?.then_some(New::Nothing)))
+    ) -> Result<u64, ChangeError> {
+        self.decide(ids, &mut |row| Ok(wanted(row)?.then_some(New::Nothing)))
     }
 }
 
@@ -91,49 +49,44 @@ enum New {
     Nothing,
 }
 
-impl TableSource {
-    /// Changes the row of a key as `decide` says, atomically: false if it stays, or is not there.
+impl From<crate::Error> for ChangeError {
+    fn from(error: crate::Error) -> ChangeError {
+        ChangeError::Source(said(error))
+    }
+}
+
+impl TableSource<'_> {
+    /// Changes the rows of keys as `decide` says: all, or none where it refuses one. Answers how
+    /// many.
     fn decide(
         &self,
-        key: &[u8],
+        keys: &[&[u8]],
         decide: &mut dyn FnMut(&[Value<'_>]) -> Result<Option<New>, Error>,
-    ) -> Result<bool, ChangeError> {
-        let mut refused = None;
-        let computed = self.table.compute(key, |value| {
-            refused = None;
-            let Some(value) = value else { return Compute::Keep };
-            match self.new_value(key, value, decide) {
-                Ok(Some(Some(value))) => Compute::Replace(value),
-                Ok(Some(None)) => Compute::Remove,
-                Ok(None) => Compute::Keep,
-                Err(error) => {
-                    refused = Some(error);
-                    Compute::Keep
-                }
-            }
-        });
-        match (refused, computed) {
-            (Some(refused), _) => Err(refused),
-            (None, Ok(computed)) => Ok(matches!(computed, Computed::Replaced | Computed::Removed)),
-            (None, Err(error)) => Err(ChangeError::Source(error.to_string())),
-        }
+    ) -> Result<u64, ChangeError> {
+        let Puts::Together(db, within) = &self.puts else {
+            unreachable!("no statement names a table that is being filled")
+        };
+        db.change_all(&self.table, keys, within, &mut |at, value| match value {
+            None => Ok(Decision::Keep),
+            Some(value) => self.new_value(keys[at], value, decide),
+        })
     }
 
-    /// The value that takes the place of another: none if that stays, and none within if it is removed.
+    /// The value that takes the place of another.
     fn new_value(
         &self,
         key: &[u8],
         value: &[u8],
         decide: &mut dyn FnMut(&[Value<'_>]) -> Result<Option<New>, Error>,
-    ) -> Result<Option<Option<Vec<u8>>>, ChangeError> {
+    ) -> Result<Decision<'static>, ChangeError> {
         let source = |error: crate::schema::Error| ChangeError::Source(error.to_string());
         let row = match &self.form {
             Form::Rows(format) => format.decode(key, value).map_err(source)?,
             Form::Bytes => vec![Value::from(key), Value::from(value)],
         };
         let new = match decide(&row).map_err(ChangeError::Statement)? {
-            None => return Ok(None),
-            Some(New::Nothing) => return Ok(Some(None)),
+            None => return Ok(Decision::Keep),
+            Some(New::Nothing) => return Ok(Decision::Remove),
             Some(New::Row(new)) => new,
         };
         match (&self.form, &new[..]) {
@@ -142,20 +95,159 @@ impl TableSource {
                 let number = format.number_of(key);
                 format.encode(new, number, &mut new_key, &mut new_value).map_err(source)?;
                 debug_assert_eq!(new_key, key, "a statement does not change keys");
-                Ok(Some(Some(new_value)))
+                Ok(Decision::Put(Cow::Owned(new_value)))
             }
-            (Form::Bytes, [_, Value::Bytes(value)]) => Ok(Some(Some(value.to_vec()))),
+            (Form::Bytes, [_, Value::Bytes(value)]) => {
+                Ok(Decision::Put(Cow::Owned(value.to_vec())))
+            }
             (Form::Bytes, new) => unreachable!("{new:?} are no bytes"),
         }
     }
 
-    /// The key of a row, for people.
-    fn shown_key(&self, row: &[Value<'_>]) -> String {
-        let columns = match &self.form {
-            Form::Rows(format) => format.schema().key_columns(),
-            Form::Bytes => &[0],
+    /// The refusal of an entry whose key is there.
+    fn is_there(&self, key: &[u8], value: &[u8]) -> String {
+        let shown = match &self.form {
+            Form::Bytes => Value::from(key).to_string(),
+            Form::Rows(format) => {
+                let row = format.decode(key, value).unwrap_or_default();
+                let columns = format.schema().key_columns().iter();
+                let values = columns.filter_map(|&column| row.get(column));
+                values.map(ToString::to_string).collect::<Vec<_>>().join(", ")
+            }
         };
-        let values = columns.iter().map(|&column| row[column].to_string());
-        values.collect::<Vec<_>>().join(", ")
+        format!("the key ({shown}) is there already: nothing is inserted")
+    }
+}
+
+/// New rows of a table: kept until all are there, or put as they come.
+struct NewRows<'t> {
+    source: &'t TableSource<'t>,
+    /// The rows of a table that has columns, and the columns of the statement's beginning.
+    rows: Option<(Rows, &'t RowFormat)>,
+    held: Mutex<Held>,
+}
+
+/// The rows so far.
+#[derive(Default)]
+struct Held {
+    /// By their keys.
+    keyed: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Entries that get numbers at last, in their order.
+    numbered: Vec<(Vec<u8>, Vec<u8>)>,
+    bytes: usize,
+    count: u64,
+}
+
+impl NewRows<'_> {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes entries: of rows with numbers, keys that lack them.
+    fn take(&self, entries: Vec<(Vec<u8>, Vec<u8>)>) -> SourceResult<()> {
+        let count = entries.len() as u64;
+        if matches!(self.source.puts, Puts::AsTheyCome) {
+            for (mut key, value) in entries {
+                let is_new = match &self.rows {
+                    Some((rows, _)) => rows.insert_entry(&mut key, &value),
+                    None => self.source.table.put_if_absent(&key, &value),
+                };
+                if !is_new.map_err(said)? {
+                    return Err(self.source.is_there(&key, &value));
+                }
+            }
+            self.held().count += count;
+            return Ok(());
+        }
+        let mut held = self.held();
+        let sizes = entries.iter().map(|(key, value)| key.len() + value.len() + ENTRY_BYTES);
+        held.bytes += sizes.sum::<usize>();
+        held.count += count;
+        if self.rows.as_ref().is_some_and(|(_, format)| format.schema().is_numbered()) {
+            held.numbered.extend(entries);
+            return Ok(());
+        }
+        for (key, value) in entries {
+            if held.keyed.contains_key(&key) {
+                return Err(self.source.is_there(&key, &value));
+            }
+            held.keyed.insert(key, value);
+        }
+        Ok(())
+    }
+
+    /// The entry of a row.
+    fn entry<'c>(&self, cell: &impl Fn(usize) -> Cell<'c>) -> SourceResult<(Vec<u8>, Vec<u8>)> {
+        match &self.rows {
+            Some((rows, format)) => rows.encode_new_cells(format, cell).map_err(said),
+            None => {
+                let bytes = |column| match cell(column) {
+                    Cell::Bytes(bytes) => bytes.to_vec(),
+                    other => unreachable!("{other:?} are no bytes"),
+                };
+                Ok((bytes(0), bytes(1)))
+            }
+        }
+    }
+}
+
+impl Insertion for NewRows<'_> {
+    fn row(&self, row: &[Value<'_>]) -> SourceResult<()> {
+        let entry = match (&self.rows, row) {
+            (Some((rows, format)), row) => rows.encode_new(format, row).map_err(said)?,
+            (None, [Value::Bytes(key), Value::Bytes(value)]) => (key.to_vec(), value.to_vec()),
+            (None, row) => unreachable!("{row:?} are no bytes"),
+        };
+        self.take(vec![entry])
+    }
+
+    fn batch(&self, batch: &Batch, columns: &[SourceColumn]) -> SourceResult<()> {
+        let entry = |row| {
+            self.entry(&|column: usize| batch.columns[column].cell(row, &columns[column].kind))
+        };
+        self.take((0..batch.len).map(entry).collect::<SourceResult<_>>()?)
+    }
+
+    fn memory(&self) -> usize {
+        self.held().bytes
+    }
+
+    fn finish(self: Box<Self>) -> SourceResult<u64> {
+        let NewRows { source, rows, held } = *self;
+        let held = held.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Puts::Together(db, within) = &source.puts else { return Ok(held.count) };
+        let numbers = rows.filter(|_| !held.numbered.is_empty());
+        let mut entries: Vec<_> = held.numbered;
+        entries.extend(held.keyed);
+        loop {
+            if let Some((rows, _)) = &numbers {
+                rows.number_entries(&mut entries).map_err(said)?;
+            }
+            let keys: Vec<&[u8]> = entries.iter().map(|(key, _)| &key[..]).collect();
+            let put = db.change_all(&source.table, &keys, within, &mut |at, there| match there {
+                None => Ok(Decision::Put(Cow::Borrowed(&entries[at].1))),
+                Some(_) => Err(NotPut::IsThere(at)),
+            });
+            return match put {
+                Ok(count) => Ok(count),
+                // Another thread has taken its number.
+                Err(NotPut::IsThere(_)) if numbers.is_some() => continue,
+                Err(NotPut::IsThere(at)) => Err(source.is_there(&entries[at].0, &entries[at].1)),
+                Err(NotPut::Refused(error)) => Err(format!("{}; nothing is inserted", said(error))),
+            };
+        }
+    }
+}
+
+/// Why new rows were not put.
+enum NotPut {
+    /// The key with this number is there.
+    IsThere(usize),
+    Refused(crate::Error),
+}
+
+impl From<crate::Error> for NotPut {
+    fn from(error: crate::Error) -> NotPut {
+        NotPut::Refused(error)
     }
 }

@@ -11,6 +11,7 @@ use sapwood_wal::{Block, ReadAhead};
 use super::blocks::{BlockColumns, LastTexts};
 use super::ranges::Keys;
 use super::table::{Form, TableSource};
+use super::words::said;
 use crate::ordered_table::{Place, Run, runs};
 use crate::schema::{Cell, Projection, RowFormat};
 use crate::{Direction, Error, OrderedTable, Result, Table};
@@ -23,7 +24,7 @@ const KEYS_A_PART: usize = 1_024;
 
 /// A read of a table.
 pub(super) struct TableScan<'a> {
-    source: &'a TableSource,
+    source: &'a TableSource<'a>,
     columns: Columns,
     with_ids: bool,
     parts: Vec<Part>,
@@ -59,7 +60,7 @@ enum Part {
 }
 
 impl<'a> TableScan<'a> {
-    pub(super) fn new(source: &'a TableSource, request: &Request, keys: Keys) -> Result<Self> {
+    pub(super) fn new(source: &'a TableSource<'a>, request: &Request, keys: Keys) -> Result<Self> {
         let columns = match &source.form {
             Form::Rows(format) => {
                 let (format, columns) = (Arc::clone(format), request.columns.clone());
@@ -128,7 +129,7 @@ impl Scan for TableScan<'_> {
     }
 
     fn work(&self, sink: &mut Sink<'_>) -> SourceResult<()> {
-        self.work_through(sink).map_err(|error| error.to_string())
+        self.work_through(sink).map_err(said)
     }
 }
 

@@ -6,14 +6,25 @@ use sapwood_sql::{Change, Request, Scan, Source, SourceColumn, SourceResult};
 
 use super::ranges::{Keys, keys_of, keys_of_bytes};
 use super::scan::TableScan;
+use super::words::said;
 use crate::schema::{RowFormat, Type};
-use crate::{Engine, Table};
+use crate::transaction::Within;
+use crate::{Db, Engine, Table};
 
 /// A table of any kind but a roll-up.
-pub(super) struct TableSource {
+pub(super) struct TableSource<'a> {
     pub(super) table: Table,
     pub(super) form: Form,
+    pub(super) puts: Puts<'a>,
     columns: Vec<SourceColumn>,
+}
+
+/// The way in which rows are put.
+pub(super) enum Puts<'a> {
+    /// Into a table of a database: those of a statement together, with what must be held meanwhile.
+    Together(Db, &'a Within<'a>),
+    /// Into a table that no name leads to: as they come.
+    AsTheyCome,
 }
 
 /// What entries are.
@@ -24,8 +35,8 @@ pub(super) enum Form {
     Bytes,
 }
 
-impl TableSource {
-    pub(super) fn new(table: Table, has_schema: bool) -> TableSource {
+impl<'a> TableSource<'a> {
+    pub(super) fn new(table: Table, has_schema: bool, puts: Puts<'a>) -> TableSource<'a> {
         let column = |name: &str, kind: Type, nullable: bool| SourceColumn {
             name: name.to_owned(),
             kind,
@@ -47,7 +58,7 @@ impl TableSource {
                 (Form::Bytes, columns)
             }
         };
-        TableSource { table, form, columns }
+        TableSource { table, form, puts, columns }
     }
 
     /// The keys that a request can be answered by. A hash table has no ranges.
@@ -63,7 +74,7 @@ impl TableSource {
     }
 }
 
-impl Source for TableSource {
+impl Source for TableSource<'_> {
     fn columns(&self) -> &[SourceColumn] {
         &self.columns
     }
@@ -115,7 +126,7 @@ impl Source for TableSource {
         let keys = self.keys(request);
         TableScan::new(self, request, keys)
             .map(|scan| Box::new(scan) as Box<dyn Scan>)
-            .map_err(|error| error.to_string())
+            .map_err(said)
     }
 
     fn change(&self) -> SourceResult<&dyn Change> {

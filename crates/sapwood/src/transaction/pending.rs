@@ -61,61 +61,79 @@ impl Writes {
         keys.collect()
     }
 
-    fn each(&self) -> impl Iterator<Item = (&Buffered, &[u8], Option<&[u8]>)> {
+    fn each(&self) -> impl Iterator<Item = Change<'_>> + Clone {
         self.0.iter().flat_map(|Changed { table, values }| {
             values.iter().map(move |(key, value)| (table, &key[..], value.as_deref()))
         })
     }
+}
 
-    /// Makes all changes, then runs `last`; takes them back where one is refused, or `last` is.
-    fn make<R>(&self, log: Option<&DbLog>, last: Option<Last<'_, R>>) -> Result<Option<R>> {
-        let mut each = self.each();
-        if let (Some((table, key, value)), None, None) = (each.next(), each.next(), &last) {
-            return table.set(key, value).map(|()| None);
+/// A key of a table, and the value that it gets, or none if it is removed.
+pub(super) type Change<'w> = (&'w Buffered, &'w [u8], Option<&'w [u8]>);
+
+/// Makes all changes, then runs `last`; takes them back where one is refused, or `last` is. The
+/// caller has the stripes of the keys.
+pub(super) fn make<'w, R>(
+    db: &Db,
+    changes: impl Iterator<Item = Change<'w>> + Clone,
+    last: Option<Last<'_, R>>,
+) -> Result<Option<R>> {
+    let mut each = changes.clone();
+    let Some((table, key, value)) = each.next() else { return last.map(|last| last()).transpose() };
+    if each.next().is_none() && last.is_none() {
+        return table.set(key, value).map(|()| None);
+    }
+    let Some(log) = db.log() else { return make_all(db, changes, last) };
+    // A full disk refuses all of them, before any is seen.
+    let lens = changes.clone().map(|(_, key, value)| key.len() + value.map_or(0, <[u8]>::len));
+    let (bytes, count) = (lens.sum(), changes.clone().count());
+    let made = log.wal().with_room(bytes, count, || make_all(db, changes, last));
+    made.map_err(|cause| log.named(cause))?
+}
+
+fn make_all<'w, R>(
+    db: &Db,
+    changes: impl Iterator<Item = Change<'w>>,
+    last: Option<Last<'_, R>>,
+) -> Result<Option<R>> {
+    let mark = db.log().map_or(0, |log| log.wal().mark());
+    let mut made: Vec<(&Buffered, &[u8], Option<Vec<u8>>)> = Vec::new();
+    let make_all = || {
+        for (table, key, value) in changes {
+            made.push((table, key, table.exchange(key, value)?));
+            db.versions().step();
         }
-        let Some(log) = log else { return self.make_all(None, last) };
-        // A full disk refuses all of them, before any is seen.
-        let lens = self.each().map(|(_, key, value)| key.len() + value.map_or(0, <[u8]>::len));
-        let made =
-            log.wal().with_room(lens.sum(), self.each().count(), || self.make_all(Some(log), last));
-        made.map_err(|cause| log.named(cause))?
-    }
-
-    fn make_all<R>(&self, log: Option<&DbLog>, last: Option<Last<'_, R>>) -> Result<Option<R>> {
-        let mark = log.map_or(0, |log| log.wal().mark());
-        let mut made: Vec<(&Buffered, &[u8], Option<Vec<u8>>)> = Vec::new();
-        let make_all = || {
-            for (table, key, value) in self.each() {
-                made.push((table, key, table.exchange(key, value)?));
+        last.map(|last| last()).transpose()
+    };
+    let done = make_all();
+    let take_back = || match db.log() {
+        Some(log) => log.wal().take_back(mark, || take_back(db, made)),
+        None => take_back(db, made),
+    };
+    done.map_err(|refused| match take_back() {
+        Ok(()) => refused,
+        Err((table, cause)) => {
+            if let Some(log) = db.log() {
+                // It must not have half of them.
+                let why =
+                    format!("a transaction that was refused stays in memory by half: {cause}");
+                log.wal().refuse(LogError::Contents { why });
             }
-            last.map(|last| last()).transpose()
-        };
-        let done = make_all();
-        let take_back = || match log {
-            Some(log) => log.wal().take_back(mark, || take_back(made)),
-            None => take_back(made),
-        };
-        done.map_err(|refused| match take_back() {
-            Ok(()) => refused,
-            Err((table, cause)) => {
-                if let Some(log) = log {
-                    // It must not have half of them.
-                    let why =
-                        format!("a transaction that was refused stays in memory by half: {cause}");
-                    log.wal().refuse(LogError::Contents { why });
-                }
-                Error::HalfMade { table, cause: Box::new(cause) }
-            }
-        })
-    }
+            Error::HalfMade { table, cause: Box::new(cause) }
+        }
+    })
 }
 
 /// What comes after all changes of a commit.
-type Last<'l, R> = Box<dyn FnOnce() -> Result<R> + 'l>;
+pub(super) type Last<'l, R> = Box<dyn FnOnce() -> Result<R> + 'l>;
 
 /// Gives keys the values that they had, the last one first.
-fn take_back(made: Vec<(&Buffered, &[u8], Option<Vec<u8>>)>) -> Result<(), (Arc<str>, Error)> {
+fn take_back(
+    db: &Db,
+    made: Vec<(&Buffered, &[u8], Option<Vec<u8>>)>,
+) -> Result<(), (Arc<str>, Error)> {
     for (table, key, before) in made.into_iter().rev() {
+        db.versions().step();
         table.set(key, before.as_deref()).map_err(|cause| (Arc::clone(table.name()), cause))?;
     }
     Ok(())
@@ -149,7 +167,7 @@ pub(super) fn commit<'db>(
                 None => tx.commit(),
             })
         });
-        reads.commit(&mut stripes, || writes.make(log, last))
+        reads.commit(&mut stripes, || make(db, writes.each(), last))
     };
     // Around the stripes: what goes together may wait for a stripe, and a checkpoint for what goes together.
     let done = match log {

@@ -95,8 +95,9 @@ fn a_table_has_no_name_before_it_has_its_rows() {
         for is_whole in [false, true] {
             let make =
                 Tables::of(&db).create_filled(&named("t"), schema(), Some(engine), &mut |into| {
-                    let mut row = std::iter::once(vec![7.into()]);
-                    into.change().and_then(|change| change.insert(&mut row)).expect("put");
+                    let rows = into.change().and_then(|change| change.insert()).expect("rows");
+                    rows.row(&[7.into()]).expect("put");
+                    assert_eq!(rows.finish(), Ok(1));
                     is_absent(&db);
                     is_absent(&Db::open_read_only(&at).expect("opened"));
                     db.checkpoint().expect("written");

@@ -29,6 +29,7 @@ mod rollup_table;
 mod rows;
 mod salvage;
 mod serialized;
+mod statements;
 mod transactions;
 mod tree_log;
 mod tree_table;

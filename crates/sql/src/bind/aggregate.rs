@@ -2,7 +2,8 @@
 
 use sapwood_schema::Value;
 use sqlparser::ast::{
-    self, DuplicateTreatment, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
+    self, DuplicateTreatment, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments,
 };
 use sqlparser::tokenizer::Span;
 
@@ -19,6 +20,10 @@ pub(crate) struct AggregateCall {
     pub(crate) aggregate: Aggregate,
     /// Of rows; none if these are counted.
     pub(crate) input: Option<Node>,
+    /// The value beside it, of aggregates of two.
+    pub(crate) second: Option<Node>,
+    /// Between texts that are joined.
+    pub(crate) separator: Option<String>,
     /// Which rows it takes: `filter (where ...)`.
     pub(crate) filter: Option<Node>,
     pub(crate) is_distinct: bool,
@@ -31,14 +36,26 @@ pub(super) const NAMES: &[&str] = &[
     "any_value",
     "approx_count_distinct",
     "approx_quantile",
+    "arg_max",
+    "arg_min",
+    "argmax",
+    "argmin",
     "avg",
     "bool_and",
     "bool_or",
+    "corr",
     "count",
+    "covar_pop",
+    "covar_samp",
+    "group_concat",
+    "listagg",
     "max",
+    "max_by",
     "mean",
     "median",
     "min",
+    "min_by",
+    "mode",
     "percentile_cont",
     "percentile_disc",
     "quantile_cont",
@@ -46,6 +63,7 @@ pub(super) const NAMES: &[&str] = &[
     "stddev",
     "stddev_pop",
     "stddev_samp",
+    "string_agg",
     "sum",
     "var_pop",
     "var_samp",
@@ -53,16 +71,7 @@ pub(super) const NAMES: &[&str] = &[
 ];
 
 /// Aggregates of other databases, and what to use.
-const OTHERS: &[(&str, &str)] = &[
-    ("string_agg", "select the rows, and join them outside"),
-    ("group_concat", "select the rows, and join them outside"),
-    ("array_agg", "select the rows"),
-    ("list", "select the rows"),
-    ("mode", "group by the value, and order by count(*) desc limit 1"),
-    ("corr", "it is computed from sum(x), sum(y), sum(x*x), sum(y*y) and sum(x*y)"),
-    ("arg_max", "order by the other column, and limit 1"),
-    ("arg_min", "order by the other column, and limit 1"),
-];
+const OTHERS: &[(&str, &str)] = &[("array_agg", "select the rows"), ("list", "select the rows")];
 
 impl Binder<'_> {
     /// The aggregate that a name is of, if it is one.
@@ -101,6 +110,8 @@ impl Binder<'_> {
                 AggregateCall {
                     aggregate: Aggregate::CountRows,
                     input: None,
+                    second: None,
+                    separator: None,
                     filter,
                     is_distinct: false,
                     kind: Kind::Int,
@@ -111,7 +122,28 @@ impl Binder<'_> {
                 let input = of_rows.bind(inputs.value)?;
                 let share =
                     inputs.share.map(|share| share_of(&of_rows.bind(share)?)).transpose()?;
-                let (aggregate, input, kind) = typed(name, input, share)?;
+                let second = inputs.second.map(|second| of_rows.bind(second)).transpose()?;
+                let separator =
+                    inputs.separator.map(|text| separator_of(&of_rows.bind(text)?)).transpose()?;
+                let (aggregate, input, second, kind) = match second {
+                    Some(second) => typed_pair(name, input, second)?,
+                    None => {
+                        let (aggregate, input, kind) = typed(name, input, share)?;
+                        (aggregate, input, None, kind)
+                    }
+                };
+                let (aggregate, separator) = match aggregate {
+                    Aggregate::Join { .. } => (
+                        Aggregate::Join { is_descending: inputs.is_descending },
+                        separator.or_else(|| Some(",".to_owned())),
+                    ),
+                    other => (other, separator),
+                };
+                if is_distinct && second.is_some() {
+                    return Err(Error::unsupported(format!(
+                        "{name}(distinct ...) is sorted by the values themselves"
+                    )));
+                }
                 // The least of some values is the least of those that differ.
                 let is_distinct = is_distinct
                     && !matches!(
@@ -123,7 +155,8 @@ impl Binder<'_> {
                             | Aggregate::BoolOr
                             | Aggregate::ApproximateDistinct
                     );
-                AggregateCall { aggregate, input: Some(input), filter, is_distinct, kind }
+                let input = Some(input);
+                AggregateCall { aggregate, input, second, separator, filter, is_distinct, kind }
             }
         };
         let Level::Groups { calls, .. } = &mut self.level else { unreachable!("it was looked at") };
@@ -150,7 +183,10 @@ fn is_star(function: &ast::Function) -> bool {
 
 fn is_distinct(function: &ast::Function) -> Result<bool> {
     let FunctionArguments::List(list) = &function.args else { return Ok(false) };
-    if let Some(clause) = list.clauses.first() {
+    let is_order =
+        |clause: &&FunctionArgumentClause| matches!(clause, FunctionArgumentClause::OrderBy(_));
+    let is_joined = JOINS.contains(&&function.name.to_string().to_lowercase()[..]);
+    if let Some(clause) = list.clauses.iter().find(|clause| !(is_joined && is_order(clause))) {
         return Err(Error::unsupported(format!("`{clause}` is not supported within a call")));
     }
     Ok(list.duplicate_treatment == Some(DuplicateTreatment::Distinct))
@@ -160,7 +196,33 @@ struct Inputs<'e> {
     value: &'e Expr,
     /// Of a quantile.
     share: Option<&'e Expr>,
+    /// The value beside it, or what texts are sorted by.
+    second: Option<&'e Expr>,
+    separator: Option<&'e Expr>,
+    is_descending: bool,
 }
+
+impl<'e> Inputs<'e> {
+    fn of(value: &'e Expr) -> Inputs<'e> {
+        Inputs { value, share: None, second: None, separator: None, is_descending: false }
+    }
+}
+
+/// Aggregates that join texts.
+const JOINS: &[&str] = &["group_concat", "listagg", "string_agg"];
+
+/// Aggregates of two values a row.
+const PAIRS: &[&str] = &[
+    "arg_max",
+    "arg_min",
+    "argmax",
+    "argmin",
+    "corr",
+    "covar_pop",
+    "covar_samp",
+    "max_by",
+    "min_by",
+];
 
 fn inputs<'e>(name: &str, function: &'e ast::Function) -> Result<Inputs<'e>> {
     let arguments = values(function, name)?;
@@ -172,20 +234,88 @@ fn inputs<'e>(name: &str, function: &'e ast::Function) -> Result<Inputs<'e>> {
                     "quantiles are of ascending values: take 1 - the share",
                 ));
             }
-            Ok(Inputs { value: &order.expr, share: Some(share) })
+            Ok(Inputs { share: Some(share), ..Inputs::of(&order.expr) })
         }
         ("percentile_cont" | "percentile_disc", ..) => {
             wants(&format!("{name}(0.5) within group (order by x)"))
         }
         ("quantile_cont" | "quantile_disc" | "approx_quantile", [value, share], []) => {
-            Ok(Inputs { value, share: Some(share) })
+            Ok(Inputs { share: Some(share), ..Inputs::of(value) })
         }
         ("quantile_cont" | "quantile_disc" | "approx_quantile", ..) => {
             wants(&format!("{name}(x, 0.5)"))
         }
-        (_, [value], []) => Ok(Inputs { value, share: None }),
+        (name, [value, second], []) if PAIRS.contains(&name) => {
+            Ok(Inputs { second: Some(second), ..Inputs::of(value) })
+        }
+        (name, ..) if PAIRS.contains(&name) => {
+            Err(Error::meaning(format!("{name} takes 2 arguments")))
+        }
+        (name, [value, rest @ ..], []) if JOINS.contains(&name) && rest.len() <= 1 => {
+            let separator = rest.first().copied();
+            joined(Inputs { separator, ..Inputs::of(value) }, function)
+        }
+        (name, ..) if JOINS.contains(&name) => wants(&format!("{name}(x, ', ')")),
+        (_, [value], []) => Ok(Inputs::of(value)),
         _ => Err(Error::meaning(format!("{name} takes one argument"))),
     }
+}
+
+/// Texts that are joined, in the order of the call.
+fn joined<'e>(inputs: Inputs<'e>, function: &'e ast::Function) -> Result<Inputs<'e>> {
+    let FunctionArguments::List(list) = &function.args else { return Ok(inputs) };
+    let Some(FunctionArgumentClause::OrderBy(keys)) = list.clauses.first() else {
+        return Ok(inputs);
+    };
+    let [key] = &keys[..] else {
+        return Err(Error::unsupported("texts are joined in the order of one expression"));
+    };
+    let is_descending = key.options.sort == Some(ast::OrderBySort::Desc);
+    let second = (key.expr != *inputs.value).then_some(&key.expr);
+    Ok(Inputs { second, is_descending, ..inputs })
+}
+
+fn separator_of(node: &Node) -> Result<String> {
+    match node.as_constant() {
+        Some(Value::Text(text)) => Ok(text.to_string()),
+        _ => Err(Error::meaning("what stands between texts is a text").at(node.at)),
+    }
+}
+
+/// The same of aggregates of two values.
+fn typed_pair(
+    name: &str,
+    input: Node,
+    second: Node,
+) -> Result<(Aggregate, Node, Option<Node>, Kind)> {
+    let ordered = |node: Node| match node.kind.is_ordered() {
+        true => Ok(node),
+        false => Err(Error::meaning(format!("a {} has no order", node.kind)).at(node.at)),
+    };
+    if JOINS.contains(&name) {
+        let (aggregate, input, kind) = typed(name, input, None)?;
+        return Ok((aggregate, input, Some(ordered(second)?), kind));
+    }
+    let aggregate = match name {
+        "arg_max" | "argmax" | "max_by" => Aggregate::ArgMax,
+        "arg_min" | "argmin" | "min_by" => Aggregate::ArgMin,
+        "covar_pop" => Aggregate::Covariance(Spread::Population),
+        "covar_samp" => Aggregate::Covariance(Spread::Sample),
+        "corr" => Aggregate::Correlation,
+        other => unreachable!("{other} is of two values"),
+    };
+    if matches!(aggregate, Aggregate::ArgMax | Aggregate::ArgMin) {
+        let kind = input.kind.clone();
+        return Ok((aggregate, ordered(input)?, Some(ordered(second)?), kind));
+    }
+    let number =
+        |node: Node| match &node.kind {
+            Kind::Null => Ok(converted(node, &Kind::Float)),
+            kind if kind.is_number() => Ok(converted(node, &Kind::Float)),
+            kind => Err(Error::meaning(format!("`{name}` needs numbers, and these are {kind}s"))
+                .at(node.at)),
+        };
+    Ok((aggregate, number(input)?, Some(number(second)?), Kind::Float))
 }
 
 fn share_of(node: &Node) -> Result<f64> {
@@ -269,6 +399,17 @@ fn typed(name: &str, input: Node, share: Option<f64>) -> Result<(Aggregate, Node
             of_float(Aggregate::ApproximateQuantile(share.expect("it was given")), input)
         }
         "approx_count_distinct" => Ok((Aggregate::ApproximateDistinct, input, Kind::Int)),
+        "mode" => Ok(same(Aggregate::Mode, ordered(input)?)),
+        "group_concat" | "listagg" | "string_agg" => match input.kind {
+            Kind::Text | Kind::Null => {
+                let input = converted(input, &Kind::Text);
+                Ok((Aggregate::Join { is_descending: false }, input, Kind::Text))
+            }
+            kind => Err(Error::meaning(format!(
+                "`{name}` joins texts, and these are {kind}s: cast(... as text)"
+            ))
+            .at(at)),
+        },
         other => unreachable!("{other} is in the list"),
     }
 }

@@ -1,30 +1,41 @@
 //! Calls of functions.
 
-use sapwood_schema::{Precision, Value};
+use sapwood_schema::{DAY_SECONDS, Precision, Value, nearest};
 use sqlparser::ast::{self, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
 use sqlparser::tokenizer::Span;
 
 use super::{Binder, converted, folded};
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result};
 use crate::functions::{FloatFunction, Function, Side};
 use crate::kind::Kind;
 use crate::node::{Arithmetic, Comparison, Node, OnFailure, Op};
-use crate::time::{Field, Unit};
+use crate::time::{Field, Format, Interval, Unit};
 
 /// Functions of values, for messages.
 pub(super) const NAMES: &[&str] = &[
     "abs",
+    "acos",
+    "asin",
+    "atan",
+    "atan2",
+    "cbrt",
     "ceil",
     "ceiling",
     "coalesce",
     "concat",
     "contains",
+    "cos",
+    "cosh",
+    "current_date",
+    "current_timestamp",
+    "date_bin",
     "date_diff",
     "date_part",
     "date_trunc",
     "day",
     "dayofweek",
     "dayofyear",
+    "degrees",
     "ends_with",
     "epoch",
     "exp",
@@ -33,6 +44,7 @@ pub(super) const NAMES: &[&str] = &[
     "hour",
     "if",
     "ifnull",
+    "last_day",
     "least",
     "left",
     "length",
@@ -45,11 +57,14 @@ pub(super) const NAMES: &[&str] = &[
     "minute",
     "mod",
     "month",
+    "now",
     "nullif",
     "octet_length",
+    "pi",
     "pow",
     "power",
     "quarter",
+    "radians",
     "repeat",
     "replace",
     "reverse",
@@ -59,11 +74,18 @@ pub(super) const NAMES: &[&str] = &[
     "rtrim",
     "second",
     "sign",
+    "sin",
+    "sinh",
     "split_part",
     "sqrt",
     "starts_with",
+    "strftime",
     "strpos",
     "substring",
+    "tan",
+    "tanh",
+    "time_bucket",
+    "today",
     "trim",
     "trunc",
     "typeof",
@@ -121,6 +143,9 @@ impl Binder<'_> {
             return Err(Error::meaning(format!("`{name}` is no aggregate")));
         }
         let arguments = values(function, &name)?;
+        if matches!(&name[..], "time_bucket" | "date_bin") {
+            return self.bucket(&name, &arguments, at);
+        }
         let parts = arguments.into_iter().map(|argument| self.bind(argument));
         let parts = parts.collect::<Result<Vec<_>>>()?;
         self.call(&name, parts, at)
@@ -199,6 +224,48 @@ impl Binder<'_> {
                 let parts = self.numbers_as(parts, name, &Kind::Float)?;
                 of(Function::Power, parts, Kind::Float)
             }
+            "atan2" => {
+                takes(2..=2)?;
+                let parts = self.numbers_as(parts, name, &Kind::Float)?;
+                of(Function::Atan2, parts, Kind::Float)
+            }
+            "pi" => {
+                takes(0..=0)?;
+                Ok(Node::constant(Value::Float(std::f64::consts::PI), at))
+            }
+            "now" | "current_timestamp" | "localtimestamp" => {
+                takes(0..=0)?;
+                let precision = Precision::Micros;
+                let moment = Value::Timestamp { ticks: self.scope.moment, precision };
+                Ok(Node::constant(moment, at))
+            }
+            "current_date" | "today" => {
+                takes(0..=0)?;
+                let micros_of_day = DAY_SECONDS * Precision::Micros.ticks();
+                let day = self.scope.moment.div_euclid(micros_of_day) as i32;
+                Ok(Node::constant(Value::Date(day), at))
+            }
+            "last_day" => {
+                takes(1..=1)?;
+                let value = self.expect_time(parts.remove(0), name)?;
+                of(Function::LastDay, vec![value], Kind::Date)
+            }
+            "strftime" => {
+                takes(2..=2)?;
+                let Some(Value::Text(form)) = parts[1].as_constant() else {
+                    return Err(Error::meaning(
+                        "the form is a text: strftime(at, '%Y-%m-%d %H:%M:%S')",
+                    ));
+                };
+                let form_at = parts[1].at;
+                let form =
+                    Format::of_text(form).map_err(|what| Error::meaning(what).at(form_at))?;
+                let value = self.expect_time(parts.remove(0), name)?;
+                of(Function::Format(form), vec![value], Kind::Text)
+            }
+            "to_char" => Err(Error::unsupported(
+                "`to_char` is not supported: strftime(at, '%Y-%m-%d %H:%M:%S') writes a moment",
+            )),
             "mod" => {
                 takes(2..=2)?;
                 let (left, right) = (parts.remove(0), parts.remove(0));
@@ -349,6 +416,45 @@ impl Binder<'_> {
                 Err(Error::meaning(format!("no function is called `{name}`{hint}")))
             }
         }
+    }
+
+    /// `time_bucket(interval '15 minutes', at)`, maybe with an origin.
+    fn bucket(&mut self, name: &str, arguments: &[&Expr], at: Span) -> Result<Node> {
+        let written =
+            || Error::meaning(format!("{name} is written as {name}(interval '15 minutes', at)"));
+        let (span, value, origin) = match arguments {
+            [span, value] => (span, value, None),
+            [span, value, origin] => (span, value, Some(origin)),
+            _ => return Err(written()),
+        };
+        let interval = match span {
+            Expr::Interval(span) => super::interval(span)?,
+            span => match self.bind(span)?.as_constant() {
+                Some(Value::Text(text)) => Interval::of_text(text, None).map_err(Error::meaning)?,
+                _ => return Err(written().at(span.span())),
+            },
+        };
+        if !interval.is_span() {
+            let what = "spans have a length, of months or of days and hours";
+            return Err(Error::meaning(what).at(span.span()));
+        }
+        let mut parts = vec![self.bind(value)?];
+        if let Some(origin) = origin {
+            if interval.months > 0 {
+                return Err(Error::unsupported(
+                    "spans of months begin with 2000-01: they have no other origin",
+                ));
+            }
+            parts.push(self.bind(origin)?);
+        }
+        let parts = parts.into_iter().map(|part| self.expect_time(part, name));
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        let kind = match &parts[0].kind {
+            Kind::Date if !interval.is_of_days() => Kind::Timestamp(Precision::Micros),
+            kind => kind.clone(),
+        };
+        let parts = parts.into_iter().map(|part| converted(part, &kind)).collect();
+        Ok(Node { op: Op::Function(Function::Bucket(interval), parts), kind, at })
     }
 
     fn numbers_as(&mut self, parts: Vec<Node>, name: &str, kind: &Kind) -> Result<Vec<Node>> {

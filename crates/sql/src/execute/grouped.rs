@@ -27,10 +27,7 @@ const BATCHES_A_LOOK: u32 = 16;
 
 impl GroupedRows {
     pub(super) fn new(grouping: &Grouping) -> GroupedRows {
-        let accumulators = grouping.calls.iter().map(|call| {
-            let kind = call.input.as_ref().map_or(&crate::kind::Kind::Null, |input| &input.kind);
-            Accumulator::new(call.aggregate, kind, call.is_distinct)
-        });
+        let accumulators = grouping.calls.iter().map(Accumulator::new);
         GroupedRows {
             groups: Groups::new(grouping.by.iter().map(|by| by.kind.data())),
             accumulators: accumulators.collect(),
@@ -56,19 +53,23 @@ impl GroupedRows {
                 let numbers = chosen.iter().map(|&row| self.numbers[row as usize]);
                 let numbers: Vec<u32> = numbers.collect();
                 match &call.input {
-                    None => accumulator.update(None, &chosen, &numbers),
+                    None => accumulator.update(None, None, &chosen, &numbers),
                     // What is left out is not computed: it may have no value.
                     Some(input) => {
                         let batch = super::take(batch, &chosen);
                         let input = evaluate(input, &batch)?;
-                        accumulator.update(Some(&input), &self.all_rows[..batch.len], &numbers);
+                        let second = call.second.as_ref();
+                        let second = second.map(|second| evaluate(second, &batch)).transpose()?;
+                        let rows = &self.all_rows[..batch.len];
+                        accumulator.update(Some(&input), second.as_deref(), rows, &numbers);
                     }
                 }
                 continue;
             }
             let rows = &self.all_rows[..batch.len];
             let input = call.input.as_ref().map(|input| evaluate(input, batch)).transpose()?;
-            accumulator.update(input.as_deref(), rows, &self.numbers);
+            let second = call.second.as_ref().map(|second| evaluate(second, batch)).transpose()?;
+            accumulator.update(input.as_deref(), second.as_deref(), rows, &self.numbers);
         }
         self.batches += 1;
         if self.batches.is_multiple_of(BATCHES_A_LOOK) {

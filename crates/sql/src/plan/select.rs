@@ -251,6 +251,7 @@ pub(crate) fn bind_select(
     select: &Select,
     source: &dyn Source,
     tables: Vec<String>,
+    moment: i64,
 ) -> Result<Plan> {
     expect_plain(select)?;
     let named = results(select, source, &tables)?;
@@ -259,9 +260,9 @@ pub(crate) fn bind_select(
         _ => None,
     });
     let aliases: Vec<Named> = aliases.collect();
-    let rows_scope =
-        Scope { columns: source.columns(), tables: tables.clone(), aliases: Vec::new() };
-    let scope = Scope { columns: source.columns(), tables, aliases };
+    let columns = source.columns();
+    let rows_scope = Scope { columns, tables: tables.clone(), aliases: Vec::new(), moment };
+    let scope = Scope { columns, tables, aliases, moment };
     let mut words = Words::default();
 
     let filter = match &select.selection {
@@ -416,7 +417,9 @@ impl Plan {
             Some(Grouping { by, calls }) => {
                 by.iter_mut().for_each(&mut *visit);
                 for call in calls {
-                    call.input.iter_mut().chain(&mut call.filter).for_each(&mut *visit);
+                    let parts =
+                        call.input.iter_mut().chain(&mut call.second).chain(&mut call.filter);
+                    parts.for_each(&mut *visit);
                 }
             }
             None => {

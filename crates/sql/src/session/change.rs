@@ -1,23 +1,23 @@
 //! `insert`, `update`, `delete` and `copy`.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use sapwood_schema::{Type, Value};
 use sqlparser::ast::{
     AssignmentTarget, CopySource, CopyTarget, Delete, Expr, FromTable, Insert, ObjectName,
-    ObjectNamePart, Query, SetExpr, Spanned, TableObject, TableWithJoins, Update,
+    ObjectNamePart, Query, SetExpr, Spanned, TableObject, TableWithJoins, Truncate,
+    TruncateTableTarget, Update,
 };
 
 use super::{Outcome, Session};
 use crate::answer::Answer;
 use crate::bind::{Binder, Scope, find_column};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::evaluate::{evaluate, rows_where};
-use crate::execute::{stream, threads_for};
+use crate::execute::{Options, stream, threads_for};
 use crate::node::Node;
 use crate::plan::{Plan, key_filter, table_name, table_of};
-use crate::source::{Catalog, Change, ChangeError, Source, SourceColumn, TableName};
+use crate::source::{Catalog, Change, ChangeError, Insertion, Source, SourceColumn, TableName};
 use crate::vector::{Batch, Strings, Vector};
 
 const UPDATE_FORM: &str = "update is written as: update t set a = a + 1 where b = 2";
@@ -61,12 +61,12 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
         match &*query.body {
             SetExpr::Values(values) => {
                 if query.to_string() != values.to_string() {
-                    return refuse("`values` stand alone: no clause comes before or behind them");
+                    return refuse(super::VALUES_ALONE);
                 }
                 let rows = values.rows.iter().map(|row| row.content.as_slice());
-                let rows = rows.map(|row| constants(row, &targets, source.columns()));
-                let rows: Vec<Vec<Value<'static>>> = rows.collect::<Result<_>>()?;
-                self.put(&*source, &mut rows.into_iter())
+                let mut rows =
+                    rows.map(|row| constants(row, &targets, source.columns(), self.moment()));
+                self.put(&*source, &mut rows)
             }
             _ => self.put_query(&*source, query, &targets),
         }
@@ -101,8 +101,8 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
     ) -> Result<Outcome> {
         let columns = super::columns_of(plan);
         expect_as_many(targets, columns.len())?;
-        let change = into.change().map_err(Error::source)?;
-        let count = AtomicU64::new(0);
+        let insertion = into.change().and_then(Change::insert).map_err(Error::source)?;
+        let options = &self.options;
         let take_batch = |_, batch: Batch| -> Result<()> {
             let len = batch.len;
             let mut vectors: Vec<Option<Vector>> = vec![None; into.columns().len()];
@@ -119,14 +119,12 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
                 })
             });
             let batch = Batch { len, columns: vectors.collect(), ids: None };
-            let put = change.insert_batch(&batch, into.columns()).map_err(Error::source)?;
-            count.fetch_add(put, Ordering::Relaxed);
-            Ok(())
+            insertion.batch(&batch, into.columns()).map_err(Error::source)?;
+            expect_room(options, &*insertion)
         };
         let threads = if into.is_numbered() { 1 } else { self.options.threads };
-        let streamed = crate::execute::stream(plan, from, &self.options, threads, &take_batch);
-        let rows = count.into_inner();
-        streamed.map_err(|error| error.behind(rows))?;
+        crate::execute::stream(plan, from, &self.options, threads, &take_batch)?;
+        let rows = insertion.finish().map_err(Error::source)?;
         Ok(Outcome::Changed { what: "inserted", rows })
     }
 
@@ -138,26 +136,37 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
         targets: &[usize],
     ) -> Result<Outcome> {
         expect_as_many(targets, answer.columns().len())?;
-        let mut failed = None;
-        let mut rows = (0..answer.len()).map_while(|row| {
-            let values = answer.row(row).and_then(|values| {
-                filled(values.into_iter().map(Value::into_owned), targets, source.columns())
-            });
-            values.map_err(|error| failed = Some(error)).ok()
+        let mut rows = (0..answer.len()).map(|row| {
+            let values = answer.row(row)?;
+            filled(values.into_iter().map(Value::into_owned), targets, source.columns())
         });
-        let outcome = self.put(source, &mut rows)?;
-        failed.map_or(Ok(outcome), Err)
+        self.put(source, &mut rows)
     }
 
+    /// Puts rows: all of them, or none.
     fn put(
         &self,
         source: &dyn Source,
-        rows: &mut dyn Iterator<Item = Vec<Value<'static>>>,
+        rows: &mut dyn Iterator<Item = Result<Vec<Value<'static>>>>,
     ) -> Result<Outcome> {
-        let change = source.change().map_err(Error::source)?;
-        let is_wanted = |_: &Vec<Value<'static>>| !self.options.is_cancelled();
-        let rows = change.insert(&mut rows.take_while(is_wanted)).map_err(Error::source)?;
+        let insertion = source.change().and_then(Change::insert).map_err(Error::source)?;
+        for row in rows {
+            self.expect_wanted()?;
+            insertion.row(&row?).map_err(Error::source)?;
+            expect_room(&self.options, &*insertion)?;
+        }
+        let rows = insertion.finish().map_err(Error::source)?;
         Ok(Outcome::Changed { what: "inserted", rows })
+    }
+
+    fn expect_wanted(&self) -> Result<()> {
+        match self.options.is_cancelled() {
+            false => Ok(()),
+            true => Err(Error::new(
+                ErrorKind::Cancelled,
+                "the statement was cancelled: nothing is changed",
+            )),
+        }
     }
 
     pub(super) fn update(&self, update: &Update) -> Result<Outcome> {
@@ -185,7 +194,7 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
         let (name, names) = one_table(table)?;
         let source = self.open(&name).map_err(|error| error.at(table.span()))?;
         let columns = source.columns();
-        let scope = Scope { columns, tables: names, aliases: Vec::new() };
+        let scope = Scope { columns, tables: names, aliases: Vec::new(), moment: self.moment() };
         let mut sets: Vec<(usize, Node)> = Vec::new();
         for assignment in assignments {
             let AssignmentTarget::ColumnName(target) = &assignment.target else {
@@ -207,7 +216,7 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
             sets.push((column, Binder::of_rows(&scope).bind(&assignment.value)?));
         }
         let filter = condition(selection.as_ref(), &scope)?;
-        let mut change = |row: &[Value<'_>]| {
+        let change = |row: &[Value<'_>]| {
             let batch = batch_of(row, columns);
             if let Some(filter) = &filter
                 && rows_where(filter, &batch)?.is_empty()
@@ -224,8 +233,9 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
             }
             Ok(Some(changed))
         };
-        let rows =
-            self.each_id(&*source, filter.as_ref(), |target, id| target.update(id, &mut change))?;
+        let rows = self.with_ids(&*source, filter.as_ref(), |target, ids| {
+            target.update(ids, &mut |row| self.expect_wanted().and_then(|()| change(row)))
+        })?;
         Ok(Outcome::Changed { what: "updated", rows })
     }
 
@@ -253,24 +263,51 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
         let (name, names) = one_table(table)?;
         let source = self.open(&name).map_err(|error| error.at(table.span()))?;
         let columns = source.columns();
-        let scope = Scope { columns, tables: names, aliases: Vec::new() };
+        let scope = Scope { columns, tables: names, aliases: Vec::new(), moment: self.moment() };
         let filter = condition(selection.as_ref(), &scope)?;
-        let mut is_wanted = |row: &[Value<'_>]| match &filter {
+        let is_wanted = |row: &[Value<'_>]| match &filter {
             None => Ok(true),
             Some(filter) => Ok(!rows_where(filter, &batch_of(row, columns))?.is_empty()),
         };
-        let rows = self
-            .each_id(&*source, filter.as_ref(), |target, id| target.remove(id, &mut is_wanted))?;
+        let rows = self.with_ids(&*source, filter.as_ref(), |target, ids| {
+            target.remove(ids, &mut |row| self.expect_wanted().and_then(|()| is_wanted(row)))
+        })?;
         Ok(Outcome::Changed { what: "deleted", rows })
     }
 
-    /// Calls `change` with what names each row for which a filter is true, and counts what it changed. The filter is
-    /// over all columns. Rows are looked up first, so that a change does not meet itself.
-    fn each_id(
+    /// Removes all rows.
+    pub(super) fn truncate(&self, truncate: &Truncate) -> Result<Outcome> {
+        let refused = || Error::unsupported("truncate is written as: truncate t");
+        let Truncate {
+            table_names,
+            partitions: None,
+            table: _,
+            if_exists: false,
+            identity: None,
+            cascade: None,
+            on_cluster: None,
+        } = truncate
+        else {
+            return Err(refused());
+        };
+        let [TruncateTableTarget { name, only: false, has_asterisk: false }] = &table_names[..]
+        else {
+            return Err(refused());
+        };
+        let source = self.open(&table_name(name)?).map_err(|error| error.at(name.span()))?;
+        let rows = self.with_ids(&*source, None, |target, ids| {
+            target.remove(ids, &mut |_| self.expect_wanted().map(|()| true))
+        })?;
+        Ok(Outcome::Changed { what: "deleted", rows })
+    }
+
+    /// Calls `change` with what names the rows for which a filter is true. The filter is over all
+    /// columns. Rows are looked up first, so that a change does not meet itself.
+    fn with_ids(
         &self,
         source: &dyn Source,
         filter: Option<&Node>,
-        mut change: impl FnMut(&dyn Change, &[u8]) -> Result<bool, ChangeError>,
+        change: impl FnOnce(&dyn Change, &[&[u8]]) -> Result<u64, ChangeError>,
     ) -> Result<u64> {
         let target = source.change().map_err(Error::source)?;
         let plan = Plan::names_where(filter.cloned(), key_filter(source, filter));
@@ -283,27 +320,11 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
         })?;
         let mut found: Vec<(u64, Strings)> = found.into_inner().expect("no thread panics");
         found.sort_unstable_by_key(|(number, _)| *number);
-        let rows: usize = found.iter().map(|(_, ids)| ids.len()).sum();
-        let mut changed = 0;
-        for id in found.iter().flat_map(|(_, ids)| ids.iter()) {
-            if self.options.is_cancelled() {
-                return Err(Error::new(
-                    crate::error::ErrorKind::Cancelled,
-                    format!("the statement was cancelled: {changed} of {rows} rows are changed"),
-                ));
-            }
-            match change(target, id) {
-                Ok(is_changed) => changed += u64::from(is_changed),
-                Err(error) => {
-                    let error = match error {
-                        ChangeError::Statement(error) => error,
-                        ChangeError::Source(what) => Error::source(what),
-                    };
-                    return Err(error.behind(changed));
-                }
-            }
-        }
-        Ok(changed)
+        let ids: Vec<&[u8]> = found.iter().flat_map(|(_, ids)| ids.iter()).collect();
+        change(target, &ids).map_err(|error| match error {
+            ChangeError::Statement(error) => error,
+            ChangeError::Source(what) => Error::source(what),
+        })
     }
 
     pub(super) fn copy(
@@ -341,7 +362,13 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
                 let from = self.catalog.open_settled(&file).map_err(Error::source)?;
                 let query = query_of("select * from t")?;
                 let (select, _) = crate::plan::scope_of(&query)?;
-                let plan = crate::plan::bind_select(&query, select, &*from, vec!["t".to_owned()])?;
+                let plan = crate::plan::bind_select(
+                    &query,
+                    select,
+                    &*from,
+                    vec!["t".to_owned()],
+                    self.moment(),
+                )?;
                 self.put_stream(&*into, &plan, &*from, &targets)
             }
         }
@@ -353,9 +380,24 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
     }
 }
 
+/// Refuses rows that need more memory, until all are put, than a statement may take.
+fn expect_room(options: &Options<'_>, rows: &dyn Insertion) -> Result<()> {
+    match rows.memory() <= options.memory_bytes_max {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::Memory,
+            format!(
+                "the new rows need more than {} MiB of memory until all are there, and none is inserted: \
+                 insert them by several statements, or make a table of them (`create table t as select ...`)",
+                options.memory_bytes_max >> 20
+            ),
+        )),
+    }
+}
+
 /// A `select` that this crate writes.
 pub(super) fn query_of(sql: &str) -> Result<Box<Query>> {
-    match crate::parse::statements(sql)?.pop() {
+    match crate::parse::statements(sql, &[])?.pop() {
         Some(crate::parse::Parsed::Sql(statement)) => match *statement {
             sqlparser::ast::Statement::Query(query) => Ok(query),
             _ => unreachable!("it is a select"),
@@ -381,7 +423,7 @@ fn target_of(name: &ObjectName, columns: &[SourceColumn]) -> Result<usize> {
     };
     find_column(columns, &ident.value)?.ok_or_else(|| {
         let names = columns.iter().map(|column| column.name.as_str());
-        let hint = match crate::error::nearest(&ident.value, names) {
+        let hint = match sapwood_schema::nearest(&ident.value, names) {
             Some(near) => format!(": did you mean `{near}`?"),
             None => String::new(),
         };
@@ -421,6 +463,7 @@ fn constants(
     row: &[Expr],
     targets: &[usize],
     columns: &[SourceColumn],
+    moment: i64,
 ) -> Result<Vec<Value<'static>>> {
     if row.len() != targets.len() {
         let at = row.first().map(Spanned::span);
@@ -431,7 +474,7 @@ fn constants(
         ));
         return Err(at.map_or(error.clone(), |at| error.at(at)));
     }
-    let scope = Scope { columns: &[], tables: Vec::new(), aliases: Vec::new() };
+    let scope = Scope { columns: &[], tables: Vec::new(), aliases: Vec::new(), moment };
     let mut values = vec![Value::Null; columns.len()];
     for (expr, &column) in row.iter().zip(targets) {
         let node = Binder::of_rows(&scope).bind(expr)?;

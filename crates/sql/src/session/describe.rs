@@ -118,7 +118,8 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
             unreachable!("it is a select")
         };
         let (select, _) = crate::plan::scope_of(query)?;
-        let plan = crate::plan::bind_select(query, select, source, vec!["t".to_owned()])?;
+        let plan =
+            crate::plan::bind_select(query, select, source, vec!["t".to_owned()], self.moment())?;
         let (rows, vectors) = execute(&plan, source, &self.options, &Counts::default())?;
         let answer = Answer::new(columns_of(&plan), rows, vectors);
         let mut row = vec![Value::from(name.to_owned()), Value::from(kind.to_string())];

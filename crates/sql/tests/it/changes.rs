@@ -131,3 +131,28 @@ fn answers_are_written_to_files() {
     assert!(db.refused("copy t to 't.csv' (delimiter ';')").what().contains("ending of the file"));
     assert!(db.refused("copy t from 'nowhere.csv'").what().contains("nowhere.csv"));
 }
+
+#[test]
+fn a_statement_that_fails_changes_nothing() {
+    let rows: Vec<String> = (0..200).map(|row| format!("({row}, 1)")).collect();
+    let db = Memory::default().with("t", "a:i32, b:i32, key(a)", &rows.join(", "));
+    for sql in [
+        "update t set b = 10 / (a - 100)",
+        "delete from t where 10 / (a - 100) > -5",
+        "insert into t select a + 150, b from t",
+        "insert into t values (300, 1), (301, 1 / 0)",
+        "insert into t values (300, 1), (100, 1)",
+    ] {
+        let refused = db.refused(sql);
+        assert!(!refused.what().contains("rows are"), "{refused}");
+        assert_eq!(db.rows("select count(*), sum(a), sum(b) from t"), ["200 19900 200"], "{sql}");
+    }
+}
+
+#[test]
+fn truncate_removes_all_rows() {
+    let db = Memory::default().with("t", "a:i32", "(1), (2), (3)");
+    assert_eq!(changed(db.run("truncate table t")), ("deleted", 3));
+    assert_eq!(db.value("select count(*) from t"), "0");
+    assert!(db.refused("truncate t, u").what().contains("truncate is written as"));
+}

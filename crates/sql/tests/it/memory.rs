@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use sapwood_schema::{RowFormat, Schema, Type, Value};
 use sapwood_sql::{
-    Answer, Batch, Catalog, Change, ChangeError, Changed, Data, Error, Options, Outcome, Request,
-    Scan, Session, Sink, Source, SourceColumn, SourceResult, Strings, TableName, TableSummary,
-    Vector, parse,
+    Answer, Batch, Catalog, Change, ChangeError, Changed, Data, Error, Insertion, Options, Outcome,
+    Request, Scan, Session, Sink, Source, SourceColumn, SourceResult, Strings, TableName,
+    TableSummary, Vector, parse, parse_with,
 };
 
 /// Rows that a table takes, so that a statement which meets its own rows ends.
@@ -65,6 +65,18 @@ impl Memory {
             last = Some(session.execute(&statement)?);
         }
         Ok(last.expect("there is a statement"))
+    }
+
+    /// The rows of a statement with parameters, or its refusal.
+    pub(crate) fn try_with(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<String>, Error> {
+        let session = Session::new(self, Options::default());
+        let mut last = Vec::new();
+        for statement in parse_with(sql, values)? {
+            if let Outcome::Rows(answer) = session.execute(&statement)? {
+                last = texts(&answer);
+            }
+        }
+        Ok(last)
     }
 
     #[track_caller]
@@ -329,53 +341,85 @@ fn give_dictionary(vector: &mut Vector) {
 }
 
 impl Change for Opened {
-    fn insert(&self, rows: &mut dyn Iterator<Item = Vec<Value<'static>>>) -> SourceResult<u64> {
-        let mut count = 0;
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        for row in rows {
-            let mut table = self.0.rows.lock().expect("unpoisoned");
-            if table.len() >= ROWS_MAX {
-                return Err("the table is full".to_owned());
-            }
-            let number = Some(table.len() as u64);
-            let encoded = self.0.format.encode(&row, number, &mut key, &mut value);
-            encoded.map_err(|error| error.to_string())?;
-            if table.contains_key(&key) {
-                return Err(format!("the key of row {} is there", count + 1));
-            }
-            table.insert(key.clone(), value.clone());
-            count += 1;
-        }
-        Ok(count)
+    fn insert(&self) -> SourceResult<Box<dyn Insertion + '_>> {
+        Ok(Box::new(NewRows { table: &self.0, rows: Mutex::default() }))
     }
 
     fn update(
         &self,
-        id: &[u8],
+        ids: &[&[u8]],
         change: &mut dyn FnMut(&[Value<'_>]) -> Changed,
-    ) -> Result<bool, ChangeError> {
+    ) -> Result<u64, ChangeError> {
         let mut rows = self.0.rows.lock().expect("unpoisoned");
-        let Some(value) = rows.get(id) else { return Ok(false) };
-        let row = self.0.format.decode(id, value).expect("a row");
-        let Some(changed) = change(&row).map_err(ChangeError::Statement)? else { return Ok(false) };
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        let encoded =
-            self.0.format.encode(&changed, self.0.format.number_of(id), &mut key, &mut value);
-        encoded.map_err(|error| ChangeError::Source(error.to_string()))?;
-        assert_eq!(key, id, "the key stays");
-        rows.insert(key, value);
-        Ok(true)
+        let mut new = rows.clone();
+        let mut count = 0;
+        for &id in ids {
+            let Some(value) = rows.get(id) else { continue };
+            let row = self.0.format.decode(id, value).expect("a row");
+            let Some(changed) = change(&row).map_err(ChangeError::Statement)? else { continue };
+            let (mut key, mut value) = (Vec::new(), Vec::new());
+            let encoded =
+                self.0.format.encode(&changed, self.0.format.number_of(id), &mut key, &mut value);
+            encoded.map_err(|error| ChangeError::Source(error.to_string()))?;
+            assert_eq!(key, id, "the key stays");
+            new.insert(key, value);
+            count += 1;
+        }
+        *rows = new;
+        Ok(count)
     }
 
     fn remove(
         &self,
-        id: &[u8],
+        ids: &[&[u8]],
         wanted: &mut dyn FnMut(&[Value<'_>]) -> Result<bool, Error>,
-    ) -> Result<bool, ChangeError> {
+    ) -> Result<u64, ChangeError> {
         let mut rows = self.0.rows.lock().expect("unpoisoned");
-        let Some(value) = rows.get(id) else { return Ok(false) };
-        let row = self.0.format.decode(id, value).expect("a row");
-        let is_wanted = wanted(&row).map_err(ChangeError::Statement)?;
-        Ok(is_wanted && rows.remove(id).is_some())
+        let mut new = rows.clone();
+        for &id in ids {
+            let Some(value) = rows.get(id) else { continue };
+            let row = self.0.format.decode(id, value).expect("a row");
+            if wanted(&row).map_err(ChangeError::Statement)? {
+                new.remove(id);
+            }
+        }
+        let count = rows.len() - new.len();
+        *rows = new;
+        Ok(count as u64)
+    }
+}
+
+/// New rows, which the table does not show yet.
+struct NewRows<'t> {
+    table: &'t Table,
+    rows: Mutex<Vec<Vec<Value<'static>>>>,
+}
+
+impl Insertion for NewRows<'_> {
+    fn row(&self, row: &[Value<'_>]) -> SourceResult<()> {
+        let mut rows = self.rows.lock().expect("unpoisoned");
+        if rows.len() >= ROWS_MAX {
+            return Err("the table is full".to_owned());
+        }
+        rows.push(row.iter().map(|value| value.clone().into_owned()).collect());
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> SourceResult<u64> {
+        let mut rows = self.table.rows.lock().expect("unpoisoned");
+        let mut new = rows.clone();
+        let added = self.rows.into_inner().expect("unpoisoned");
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        for (at, row) in added.iter().enumerate() {
+            let number = Some(new.len() as u64);
+            let encoded = self.table.format.encode(row, number, &mut key, &mut value);
+            encoded.map_err(|error| error.to_string())?;
+            if new.contains_key(&key) {
+                return Err(format!("the key of row {} is there", at + 1));
+            }
+            new.insert(key.clone(), value.clone());
+        }
+        *rows = new;
+        Ok(added.len() as u64)
     }
 }

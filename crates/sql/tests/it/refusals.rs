@@ -43,7 +43,7 @@ fn refusals_say_what_where_and_what_next() {
             "add this to the select",
         ),
         ("select * from nowhere", ErrorKind::Source, "nowhere", "no table is called `nowhere`"),
-        ("select string_agg(carrier, ',') from t", ErrorKind::Unsupported, "", "string_agg"),
+        ("select array_agg(carrier) from t", ErrorKind::Unsupported, "", "array_agg"),
         ("select date_trunc('moon', day) from t", ErrorKind::Meaning, "'moon'", "no unit of time"),
         ("select cast(delay as money) from t", ErrorKind::Meaning, "", "no type is called `money`"),
         ("select median(carrier) from t", ErrorKind::Meaning, "carrier", "needs numbers"),
@@ -54,7 +54,7 @@ fn refusals_say_what_where_and_what_next() {
             "did you mean `quantile_cont`?",
         ),
         ("select quantile_cont(delay, 2) from t", ErrorKind::Meaning, "2", "from 0 to 1"),
-        ("vacuum", ErrorKind::Unsupported, "", "there are select, insert"),
+        ("vacuum", ErrorKind::Unsupported, "", "there are select, values, insert"),
         // No part of a statement is passed over.
         ("select ceil(100.1234, 1)", ErrorKind::Unsupported, "", "ceil takes one argument"),
         ("select floor(100.1267e0, 2)", ErrorKind::Unsupported, "", "floor takes one argument"),

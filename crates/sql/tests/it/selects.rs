@@ -374,8 +374,10 @@ fn conditions_of_keys_reach_the_source() {
 fn plans_tables_and_columns_are_described() {
     let db = flights();
     let plan = db.rows("explain analyze select carrier, count(*) from flights where delay > 0 group by carrier order by 2 limit 3");
-    assert!(plan.iter().any(|line| line.starts_with("filter: delay > 0 [4 rows]")), "{plan:?}");
-    assert!(plan.iter().any(|line| line.contains("group by: carrier [2 groups]")), "{plan:?}");
+    assert!(plan.iter().any(|line| line.starts_with("filter: delay > 0 [4 rows, ")), "{plan:?}");
+    assert!(plan.iter().any(|line| line.contains("group by: carrier [2 groups, ")), "{plan:?}");
+    let timed = plan.iter().filter(|line| line.contains(" ms]")).count();
+    assert_eq!(timed, 4, "reading, filter, groups and order: {plan:?}");
     assert_eq!(db.rows("describe flights")[0], "id i32 false 1");
     assert_eq!(db.rows("show tables").len(), 1);
     let summary = db.rows("summarize flights");
@@ -606,5 +608,178 @@ fn functions_answer_as_others_do() {
         ("typeof(x'63' || x'68')", "bytes"),
     ] {
         assert_eq!(db.value(&format!("select {expression}")), expected, "{expression}");
+    }
+}
+
+#[test]
+fn names_with_dots_are_columns() {
+    let db = Memory::default();
+    db.run("create table t (id int, \"geo.lat\" double, \"geo.at.day\" int)");
+    db.run("insert into t values (1, 2.5, 3)");
+    assert_eq!(db.value("select geo.lat from t where geo.lat > 2"), "2.5");
+    assert_eq!(db.value("select t.geo.lat + geo.at.day from t"), "5.5");
+    assert_eq!(db.value("select sum(\"geo.lat\") from t group by t.id"), "2.5");
+    assert!(db.refused("select geo.lon from t").what().contains("no table is called `geo`"));
+    let quoted = db.refused("select * from t where id = \"UA\"");
+    assert!(quoted.what().contains("single quotes: 'UA'"), "{quoted}");
+}
+
+#[test]
+fn parameters_are_values_and_nothing_else() {
+    use sapwood_schema::{Precision, Value};
+    let db = Memory::default().with("t", "a:i32, b:text, d:date, key(a)", "(1, 'x', '2013-01-31')");
+    let evil = "'); delete from t; --";
+    assert_eq!(db.try_with("select $1", &[evil.into()]).expect("a row"), [evil]);
+    db.try_with("insert into t values ($1, $2, $3)", &[2.into(), evil.into(), "2013-02-01".into()])
+        .expect("it is inserted");
+    let found = db.try_with(
+        "select a from t where b = ? and d > ? limit ?",
+        &[evil.into(), Value::Date(0), 1.into()],
+    );
+    assert_eq!(found.expect("a row"), ["2"]);
+    let moment = Value::Timestamp { ticks: 1_500_000_001, precision: Precision::Nanos };
+    for (value, kind, shown) in [
+        (Value::Null, "null", "null"),
+        (true.into(), "boolean", "true"),
+        ((-7).into(), "bigint", "-7"),
+        (Value::Int(i128::MIN), "hugeint", "-170141183460469231731687303715884105728"),
+        (Value::from(u128::MAX), "uhugeint", "340282366920938463463374607431768211455"),
+        (0.1.into(), "double", "0.1"),
+        ((-1e300).into(), "double", "-1e300"),
+        (f64::NAN.into(), "double", "NaN"),
+        (Value::Decimal { units: -1205, scale: 2 }, "decimal(4,2)", "-12.05"),
+        (Value::Date(15_000), "date", "2011-01-26"),
+        (moment, "timestamp", "1970-01-01 00:00:01.500000001"),
+        (Value::Bytes(vec![0, 255].into()), "blob", "00ff"),
+        ("7".into(), "text", "7"),
+    ] {
+        let rows = db.try_with("select $1, typeof($1)", std::slice::from_ref(&value));
+        let rows = rows.unwrap_or_else(|error| panic!("{value:?}: {error}"));
+        let (found, of) = rows[0].rsplit_once(' ').expect("two values");
+        assert!(found.contains(shown), "{value:?}: {found}");
+        assert!(of.contains(kind.split('(').next().expect("a name")), "{value:?}: {of}");
+    }
+    for (sql, values, says) in [
+        ("select $2", &[1.into()][..], "`$2` is the parameter for value 2, and 1 value is given"),
+        ("select ?", &[], "no value is given"),
+        ("select $1", &[1.into(), 2.into()], "no statement has a place for value 2"),
+        ("select $1, ?", &[1.into(), 2.into()], "and not as both"),
+        ("select $a", &[1.into()], "they are numbered"),
+        ("select $1", &[Value::Array(vec![])], "is an array"),
+    ] {
+        let refused = db.try_with(sql, values).expect_err(sql);
+        assert!(refused.what().contains(says), "{sql}: {refused}");
+    }
+}
+
+/// Expects the answers of DuckDB 2.0.
+#[test]
+fn aggregates_of_two_values_answer_as_others_do() {
+    let db = Memory::default().with(
+        "t",
+        "id:i32, g:text, x:f64?, y:f64, w:text?, key(id)",
+        "(1, 'a', 1, 2, 'p'), (2, 'a', 2, 3.5, 'q'), (3, 'a', 4, 7, 'q'), (4, 'b', 1e8, 1, 'r'),
+         (5, 'b', 100000001, 2, 's'), (6, 'b', null, 5, 'r'), (7, 'c', 3, 3, null)",
+    );
+    let by_group = |what: &str| db.rows(&format!("select g, {what} from t group by g order by g"));
+    assert_eq!(
+        by_group("covar_pop(x, y), covar_samp(x, y)"),
+        ["a 2.611111111111111 3.9166666666666665", "b 0.25 0.5", "c 0 null"]
+    );
+    let correlations = by_group("round(corr(x, y), 12)");
+    assert_eq!(correlations, ["a 0.999321650572", "b 1", "c null"]);
+    assert_eq!(
+        by_group("arg_max(w, y), arg_min(w, y), max_by(id, x), min_by(x, id)"),
+        ["a q p 3 1", "b r r 5 100000000", "c null null 7 3"]
+    );
+    assert_eq!(by_group("mode(w)"), ["a q", "b r", "c null"]);
+    assert_eq!(
+        by_group(
+            "string_agg(w, '-' order by w), string_agg(distinct w, '+' order by w desc), string_agg(w order by id desc)"
+        ),
+        ["a p-q-q q+p q,q,p", "b r-r-s s+r r,s,r", "c null null null"]
+    );
+    // Whatever the order of the rows: equal ones are the least.
+    assert_eq!(db.value("select arg_max(w, g) filter (where g < 'c'), mode(g) from t"), "r a");
+    assert_eq!(db.value("select string_agg(w, '') from t"), "pqqrrs");
+    for (sql, says) in [
+        ("select corr(w, x) from t", "needs numbers"),
+        ("select corr(x) from t", "takes 2 arguments"),
+        ("select string_agg(x, ',') from t", "joins texts"),
+        ("select string_agg(w, w) from t", "is a text"),
+        ("select string_agg(distinct w, ',' order by id) from t", "sorted by the values"),
+        ("select sum(x order by id) from t", "not supported within a call"),
+    ] {
+        let refused = db.refused(sql);
+        assert!(refused.what().contains(says), "{sql}: {refused}");
+    }
+}
+
+/// Expects the answers of DuckDB 2.0.
+#[test]
+fn times_and_angles_answer_as_others_do() {
+    let db = Memory::default();
+    for (sql, expected) in [
+        (
+            "round(sin(1), 12), round(cos(1), 12), round(tan(1), 12)",
+            "0.841470984808 0.540302305868 1.557407724655",
+        ),
+        (
+            "round(asin(0.5), 12), round(acos(0.5), 12), round(atan(2), 12)",
+            "0.523598775598 1.047197551197 1.107148717794",
+        ),
+        ("round(atan2(1, -2), 12), degrees(pi()), radians(180) = pi()", "2.677945044589 180 true"),
+        (
+            "round(sinh(1), 12), round(cosh(1), 12), round(tanh(1), 12), cbrt(27)",
+            "1.175201193644 1.543080634815 0.761594155956 3",
+        ),
+        (
+            "last_day(date '2012-02-10'), last_day(timestamp '2013-12-31 10:00:00')",
+            "2012-02-29 2013-12-31",
+        ),
+        (
+            "strftime(timestamp '2013-01-05 17:45:01.001002', '%Y-%m-%d %H:%M:%S.%f %j %a %B %p %I %-d %y %U %W %u %w %g %G-%V')",
+            "2013-01-05 17:45:01.001002 005 Sat January PM 05 5 13 00 00 6 6 001 2013-01",
+        ),
+        ("strftime(date '2013-01-05', '%d.%m.%Y')", "05.01.2013"),
+        (
+            "time_bucket(interval '15 minutes', timestamp '2013-01-05 17:44:59')",
+            "2013-01-05 17:30:00",
+        ),
+        (
+            "time_bucket(interval '7 days', date '2013-01-05'), time_bucket('3 months', date '2013-05-05')",
+            "2012-12-31 2013-04-01",
+        ),
+        (
+            "date_bin(interval 2 hour, timestamp '2013-01-05 17:44:59', timestamp '2000-01-01 01:00:00')",
+            "2013-01-05 17:00:00",
+        ),
+        (
+            "typeof(current_date), now() = current_timestamp, cast(now() as date) = today()",
+            "date true true",
+        ),
+        (
+            "now() > timestamp '2020-01-01', current_date between '2020-01-01' and '2999-01-01'",
+            "true true",
+        ),
+    ] {
+        assert_eq!(db.value(&format!("select {sql}")), expected, "{sql}");
+    }
+    assert_eq!(db.rows("values (1, 'x'), (2.5, null)"), ["1.0 x", "2.5 null"]);
+    for (sql, says) in [
+        ("select asin(2)", "beyond -1 to 1"),
+        ("select sin(cast('inf' as double))", "of infinity"),
+        ("select strftime(now(), '%q')", "`%q` stands for no part"),
+        ("select to_char(now(), 'YYYY')", "strftime"),
+        ("select time_bucket(interval '0 days', now())", "have a length"),
+        ("select time_bucket(interval '1 month', now(), now())", "no other origin"),
+        ("select time_bucket(3, now())", "is written as"),
+        ("select now(1)", "takes 0 arguments"),
+        ("values (1), (2, 3)", "the first row has 1 values"),
+        ("values (1), ('x')", "cannot be a bigint"),
+        ("values (1) limit 1", "stand alone"),
+    ] {
+        let refused = db.refused(sql);
+        assert!(refused.what().contains(says), "{sql}: {refused}");
     }
 }

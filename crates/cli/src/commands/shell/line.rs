@@ -31,12 +31,13 @@ pub(crate) const STATEMENTS: &[(&str, &str)] = &[
     ),
     ("show", "tables;"),
     ("summarize", "TABLE; or select ...;"),
+    ("truncate", "TABLE;"),
     ("update", "TABLE set COLUMN = ..., ... [where ...];"),
+    ("values", "(...), ...;"),
 ];
 
 /// Words that statements of other databases begin with: SQL refuses them with what to use instead.
-const OTHERS: &[&str] =
-    &["begin", "commit", "desc", "merge", "rollback", "truncate", "values", "with"];
+const OTHERS: &[&str] = &["begin", "commit", "desc", "merge", "rollback", "with"];
 
 /// What a statement says that begins with a word.
 pub(crate) fn statement(word: &str) -> Option<(&'static str, &'static str)> {

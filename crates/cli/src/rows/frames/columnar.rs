@@ -1,6 +1,7 @@
 //! Parquet and Arrow: columns of the types that the files say.
 //!
-//! Columns of lists, structures and other types that no column here has are left out, and a notice names them.
+//! Members of structures are columns with dots in their names, as those of JSON are. Columns of
+//! lists, maps and other types that no column here has are left out, and a notice names them.
 
 mod scan;
 mod vectors;
@@ -9,7 +10,7 @@ use std::io::{BufReader, Cursor, Read, Seek};
 use std::sync::Arc;
 
 use arrow_ipc::reader::{FileReader, StreamReader};
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use sapwood::sql::{Scan, SourceColumn, SourceResult};
 
@@ -19,8 +20,8 @@ use crate::rows::columns::distinct_names;
 use crate::rows::exchange::columnar::guarded;
 use crate::rows::source::plain;
 use crate::terminal::format::quoted;
-use scan::{ArrowScan, ParquetScan};
-use vectors::kind_of;
+use scan::{ArrowScan, ParquetScan, Slot};
+use vectors::{kind_of, read_as};
 
 /// A file of typed columns.
 #[derive(Clone)]
@@ -28,8 +29,9 @@ pub(super) struct ColumnFile {
     pub(super) input: Input,
     pub(super) columns: Vec<SourceColumn>,
     pub(super) notices: Vec<String>,
-    /// Where each column stands in the file.
-    places: Vec<usize>,
+    /// Places of the columns in the file: the column of the file, and the members on the way into
+    /// it.
+    places: Vec<Vec<usize>>,
     layout: Layout,
 }
 
@@ -49,14 +51,23 @@ impl ColumnFile {
     pub(super) fn open(input: Input, format: Format) -> Result<ColumnFile, String> {
         let (schema, layout) = match format {
             Format::Parquet => {
-                let options = ArrowReaderOptions::new();
-                let metadata = match open(&input)? {
-                    Seekable::File(file) => guarded(|| ArrowReaderMetadata::load(&file, options)),
-                    Seekable::Memory(bytes) => {
-                        guarded(|| ArrowReaderMetadata::load(&bytes, options))
-                    }
+                let load = |options: ArrowReaderOptions| -> Result<_, String> {
+                    Ok(match open(&input)? {
+                        Seekable::File(file) => {
+                            guarded(|| ArrowReaderMetadata::load(&file, options))
+                        }
+                        Seekable::Memory(bytes) => {
+                            guarded(|| ArrowReaderMetadata::load(&bytes, options))
+                        }
+                    })
                 };
-                let metadata = metadata.map_err(|what| damaged(&input, "Parquet", &what))?;
+                let metadata = match load(ArrowReaderOptions::new())? {
+                    Ok(metadata) => metadata,
+                    // Types of Arrow that its writer noted, and that are not known: those of
+                    // Parquet are.
+                    Err(what) => load(ArrowReaderOptions::new().with_skip_arrow_metadata(true))?
+                        .map_err(|_| damaged(&input, "Parquet", &what))?,
+                };
                 (metadata.schema().clone(), Layout::Parquet(metadata))
             }
             Format::ArrowFile => {
@@ -87,13 +98,14 @@ impl ColumnFile {
     }
 
     pub(super) fn scan<'a>(&'a self, columns: &[usize]) -> SourceResult<Box<dyn Scan + 'a>> {
-        let mut wanted: Vec<usize> = columns.iter().map(|column| self.places[*column]).collect();
+        let mut wanted: Vec<usize> = columns.iter().map(|column| self.places[*column][0]).collect();
         wanted.sort_unstable();
         wanted.dedup();
         // For each column, where it stands among those that are read, and its type.
         let slots = columns.iter().map(|column| {
-            let slot = wanted.binary_search(&self.places[*column]).expect("it is one of them");
-            (slot, &self.columns[*column])
+            let (root, members) = self.places[*column].split_first().expect("a column");
+            let slot = wanted.binary_search(root).expect("it is one of them");
+            Slot { slot, members, column: &self.columns[*column] }
         });
         let slots = slots.collect();
         let input = &self.input;
@@ -139,22 +151,28 @@ fn damaged(input: &Input, format: &str, what: &str) -> String {
 }
 
 /// The columns that can be read, where they stand, and what is to be said of the others.
-fn columns_of(schema: &SchemaRef) -> (Vec<SourceColumn>, Vec<usize>, Vec<String>) {
+fn columns_of(schema: &SchemaRef) -> (Vec<SourceColumn>, Vec<Vec<usize>>, Vec<String>) {
     let schema: &Arc<Schema> = schema;
-    let names = schema.fields().iter().enumerate().map(|(at, field)| match field.name().as_str() {
-        "" => format!("column{}", at + 1),
-        name => name.to_owned(),
-    });
-    let (names, renamed) = distinct_names(names.collect());
+    let mut leaves = Vec::new();
+    for (at, field) in schema.fields().iter().enumerate() {
+        let name = match field.name().as_str() {
+            "" => format!("column{}", at + 1),
+            name => name.to_owned(),
+        };
+        add_leaves(name, field.data_type(), vec![at], &mut leaves);
+    }
+    let (names, renamed) = distinct_names(leaves.iter().map(|leaf| leaf.name.clone()).collect());
     let mut notices: Vec<String> = renamed.iter().map(ToString::to_string).collect();
     let (mut columns, mut places, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
-    for (place, (name, field)) in names.into_iter().zip(schema.fields()).enumerate() {
-        match kind_of(field.data_type()) {
+    for (name, leaf) in names.into_iter().zip(leaves) {
+        match kind_of(leaf.kind) {
             Some(kind) => {
+                let as_read = read_as(leaf.kind);
+                notices.extend(as_read.map(|what| format!("{} {what}", quoted(&name))));
                 columns.push(SourceColumn { name, kind, nullable: true });
-                places.push(place);
+                places.push(leaf.place);
             }
-            None => left_out.push(format!("{} ({})", quoted(&name), field.data_type())),
+            None => left_out.push(format!("{} ({})", quoted(&name), leaf.kind)),
         }
     }
     if !left_out.is_empty() {
@@ -164,4 +182,22 @@ fn columns_of(schema: &SchemaRef) -> (Vec<SourceColumn>, Vec<usize>, Vec<String>
         ));
     }
     (columns, places, notices)
+}
+
+/// A column of a file that is no structure, or a member of one.
+struct Leaf<'s> {
+    name: String,
+    kind: &'s DataType,
+    place: Vec<usize>,
+}
+
+fn add_leaves<'s>(name: String, kind: &'s DataType, place: Vec<usize>, leaves: &mut Vec<Leaf<'s>>) {
+    let DataType::Struct(members) = kind else {
+        leaves.push(Leaf { name, kind, place });
+        return;
+    };
+    for (at, member) in members.iter().enumerate() {
+        let place = place.iter().copied().chain([at]).collect();
+        add_leaves(format!("{name}.{}", member.name()), member.data_type(), place, leaves);
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::habits;
 use super::options::FrameOptions;
 use super::records::Splitter;
 use crate::args;
@@ -43,7 +44,15 @@ impl Format {
     pub(super) fn of(path: &Path, head: &[u8], options: &FrameOptions) -> Result<Format, String> {
         let said = options.delimiter;
         let text = &head[byte_order_mark(head)..];
-        let csv = || Format::Csv { delimiter: said.unwrap_or_else(|| delimiter(text)) };
+        let csv = || {
+            let named = habits::delimiter_line(text).map(|(delimiter, _)| delimiter);
+            Format::Csv { delimiter: said.or(named).unwrap_or_else(|| delimiter(text)) }
+        };
+        if head.starts_with(&[0xFF, 0xFE]) || head.starts_with(&[0xFE, 0xFF]) {
+            return Err(
+                "it is UTF-16: `iconv -f UTF-16 -t UTF-8 FILE > NEW` makes it UTF-8".to_owned()
+            );
+        }
         match options.format {
             Some(args::rows::Format::Csv) => return Ok(csv()),
             Some(args::rows::Format::Jsonl) => return Ok(Format::Json(Layout::Lines)),
@@ -62,6 +71,9 @@ impl Format {
             _ if head.starts_with(b"PAR1") => Format::Parquet,
             _ if head.starts_with(b"ARROW1") => Format::ArrowFile,
             _ if head.starts_with(&[0xFF; 4]) => Format::ArrowStream,
+            _ if is_binary(text) && !text.contains(&0) => {
+                return Err(format!("it {}", habits::NOT_UTF8));
+            }
             _ if is_binary(text) => {
                 return Err("its bytes are no text and no format that is known; CSV (also with \
                             `;`, tab or `|`), JSON, JSON lines, Parquet and Arrow can be read, \
@@ -166,6 +178,9 @@ mod tests {
             ("a", b"ARROW1\0\0", Some(Format::ArrowFile)),
             ("a", b"\xFF\xFF\xFF\xFF\0", Some(Format::ArrowStream)),
             ("a.feather", b"ARROW1\0\0", Some(Format::ArrowFile)),
+            ("a", b"sep=|\na,b|c\n1|2\n", Some(Format::Csv { delimiter: b'|' })),
+            ("a.csv", b"\xFF\xFEa\0", None),
+            ("a", b"caf\xE9,b\n1,2\n", None),
             ("a", b"a\0b", None),
             ("a", b"\x89PNG\r\n", None),
             ("a", "a,b\n1,\u{DF}".as_bytes().split_last().expect("bytes").1, csv),

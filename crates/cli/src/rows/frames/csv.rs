@@ -7,6 +7,7 @@ use sapwood::sql::{BATCH_ROWS, Batch, Scan, Sink, SourceResult, Strings};
 
 use super::blocks::{Blocks, Place, batch_number};
 use super::cuts::Cuts;
+use super::habits;
 use super::input::Input;
 use super::looks::Look;
 use super::options::FrameOptions;
@@ -25,7 +26,7 @@ pub(super) fn sample(
     let mut block = Vec::new();
     let place = blocks.next(&mut block).map_err(|error| input.unread(&error))?;
     let place = place.expect("a first block");
-    let Some((names, _)) = header(input, delimiter, &block, place)? else {
+    let Some((names, behind)) = header(input, delimiter, &block, place)? else {
         return Err(format!(
             "{} is empty: a header line with the names of the columns is expected",
             input.name
@@ -36,9 +37,23 @@ pub(super) fn sample(
         false => name,
     });
     let (names, renamed) = distinct_names(names.collect());
-    let notices = renamed.iter().map(ToString::to_string).collect();
+    let mut notices: Vec<String> = renamed.iter().map(ToString::to_string).collect();
     let all: Vec<usize> = (0..names.len()).collect();
     let looks = look(input, options, delimiter, names.len(), &all, options.sample_rows)?;
+    if names.len() == 1 && habits::has_blank_line(&block[behind..]) {
+        notices.push("blank lines are no rows: a row without a value is written \"\"".to_owned());
+    }
+    let splitter = Splitter::new(delimiter, names.len(), &all, true);
+    let mut fields = Fields::default();
+    if splitter.split(&block, behind, &mut fields).is_ok() {
+        let texts = fields.texts(&block);
+        let some = 0..fields.len().min(habits::ROWS);
+        for (column, (name, look)) in names.iter().zip(&looks).enumerate() {
+            if look.kind(true) == Type::Text {
+                notices.extend(habits::notice(name, texts.column(column, some.clone())));
+            }
+        }
+    }
     Ok(Known { names, looks, notices })
 }
 
@@ -143,13 +158,15 @@ fn header(
     block: &[u8],
     place: Place,
 ) -> Result<Option<(Vec<String>, usize)>, String> {
-    let first = Splitter::first(delimiter, block)
-        .map_err(|refused| said(input, block, place, 0, &refused))?;
+    let from = habits::delimiter_line(block).map_or(0, |(_, behind)| behind);
+    let first = Splitter::first(delimiter, &block[from..])
+        .map_err(|refused| said(input, &block[from..], place, 0, &refused))?;
     let Some((names, behind)) = first else { return Ok(None) };
+    let behind = from + behind;
     let names = names.into_iter().map(String::from_utf8).collect::<Result<Vec<_>, _>>();
     let names = names.map_err(|_| {
         let line = place.line + line_at(block, behind.saturating_sub(1));
-        format!("{}, line {line}: the header is not UTF-8; save the file as UTF-8", input.name)
+        format!("{}, line {line}: the header {}", input.name, habits::NOT_UTF8)
     })?;
     Ok(Some((names, behind)))
 }
@@ -166,7 +183,7 @@ fn explained(block: &[u8], place: Place, width: usize, refused: &Refused) -> (u6
         Refused::Width(offset, found) => {
             (*offset, format!("{}, the header has {width}", plural(*found, "field")))
         }
-        Refused::Utf8(offset) => (*offset, "it is not UTF-8".to_owned()),
+        Refused::Utf8(offset) => (*offset, format!("it {}", habits::NOT_UTF8)),
         Refused::Unclosed(offset) => (
             *offset,
             "a quote opens a value there, and none closes it; close it, or write \"\" for a quote \

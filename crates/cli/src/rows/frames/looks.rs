@@ -5,7 +5,7 @@ use sapwood::sql::SourceColumn;
 
 use super::members::{Json, items};
 use super::options::FrameOptions;
-use crate::terminal::format::quoted;
+use crate::rows::columns::no_column;
 
 /// Items that an array has at most.
 const ITEMS_MAX: u16 = 4_096;
@@ -178,9 +178,10 @@ impl Typed {
     ) -> Result<Typed, String> {
         for (name, kind) in &options.types {
             if !names.contains(name) {
-                let there: Vec<String> = names.iter().take(40).map(|name| quoted(name)).collect();
-                let (name, there) = (quoted(name), there.join(", "));
-                return Err(format!("no column {name} is there to be {kind}; there are {there}"));
+                return Err(format!(
+                    "{} (it was to be {kind})",
+                    no_column(name, "the file", names.iter())
+                ));
             }
         }
         let said = |name: &String| {
@@ -239,6 +240,6 @@ mod tests {
         let options = FrameOptions { types: vec![("c".into(), Type::Date)], ..Default::default() };
         let what = Typed::of(&["a".to_owned()], &[Look::default()], &options);
         let what = what.expect_err("there is none");
-        assert_eq!(what, "no column `c` is there to be date; there are `a`");
+        assert_eq!(what, "no column `c`; the file has `a` (it was to be date)");
     }
 }

@@ -1,6 +1,8 @@
-//! A file as a source of rows.
+//! A file as a source of rows, or several as one.
 
-use std::path::Path;
+mod several;
+
+use std::path::{Path, PathBuf};
 
 use sapwood::schema::Type;
 use sapwood::sql::{Request, Scan, Source, SourceColumn, SourceResult};
@@ -38,9 +40,22 @@ enum Content {
     Json(TextFile, Layout),
     #[cfg(feature = "columnar")]
     Columns(ColumnFile),
+    Several(Vec<FileSource>),
 }
 
 impl FileSource {
+    /// Opens files that have the same columns: one behind the other they are one source. There is
+    /// one at least.
+    pub(crate) fn open_all(
+        paths: &[PathBuf],
+        options: &FrameOptions,
+        ui: &Ui,
+    ) -> Outcome<FileSource> {
+        let files = paths.iter().map(|path| FileSource::open(path, options, ui));
+        let files = files.collect::<Outcome<Vec<_>>>()?;
+        several::of(files).map_err(Failure::Failed)
+    }
+
     /// Opens a file, or standard input for `-`, and looks at its first rows.
     pub(crate) fn open(path: &Path, options: &FrameOptions, ui: &Ui) -> Outcome<FileSource> {
         let input = Input::open(path, ui)?;
@@ -87,6 +102,8 @@ impl FileSource {
             Content::Csv(file, _) | Content::Json(file, _) => &file.typed.notices,
             #[cfg(feature = "columnar")]
             Content::Columns(file) => &file.notices,
+            // What holds for one mostly holds for all.
+            Content::Several(files) => files[0].notices(),
         }
     }
 
@@ -97,6 +114,13 @@ impl FileSource {
             Content::Csv(file, _) | Content::Json(file, _) => file.left_out(),
             #[cfg(feature = "columnar")]
             Content::Columns(_) => (0, Vec::new()),
+            Content::Several(files) => {
+                let left_out = files.iter().map(FileSource::left_out);
+                left_out.fold((0, Vec::new()), |(count, mut all), (of_file, first)| {
+                    all.extend(first);
+                    (count + of_file, all)
+                })
+            }
         }
     }
 
@@ -115,6 +139,7 @@ impl FileSource {
             }
             #[cfg(feature = "columnar")]
             Content::Columns(_) => columns.map(|column| column.kind.clone()).collect(),
+            Content::Several(_) => columns.map(|column| column.kind.clone()).collect(),
         }
     }
 
@@ -124,22 +149,40 @@ impl FileSource {
             Content::Csv(file, _) | Content::Json(file, _) => file.widening().is_some(),
             #[cfg(feature = "columnar")]
             Content::Columns(_) => false,
+            Content::Several(files) => files.iter().any(FileSource::is_too_narrow),
         }
     }
 
     /// The file with the types that all rows have in the columns of the scan that failed; if none did, in all
     /// columns. Of JSON it has all fields.
     pub(crate) fn reopen(&self) -> Outcome<FileSource> {
-        self.wider().map_err(|what| failure(&self.input().interrupt, what))
+        self.reopen_for(None)
     }
 
-    fn wider(&self) -> Result<FileSource, String> {
+    /// The same, where these columns alone are to be read.
+    pub(crate) fn reopen_for(&self, wanted: Option<&[String]>) -> Outcome<FileSource> {
+        self.wider(wanted).map_err(|what| failure(&self.input().interrupt, what))
+    }
+
+    /// True where no row can have a column that is not known.
+    pub(crate) fn has_all_columns(&self) -> bool {
+        match &self.content {
+            Content::Json(..) => false,
+            Content::Several(files) => files.iter().all(FileSource::has_all_columns),
+            _ => true,
+        }
+    }
+
+    fn wider(&self, wanted: Option<&[String]>) -> Result<FileSource, String> {
         let content = match &self.content {
             Content::Csv(file, delimiter) => {
                 let (delimiter, width) = (*delimiter, file.known.names.len());
-                let mut columns = match file.widening() {
+                let is_wanted = |column: &usize| {
+                    wanted.is_none_or(|wanted| wanted.contains(&file.known.names[*column]))
+                };
+                let mut columns: Vec<usize> = match file.widening() {
                     Some(widening) => widening.columns,
-                    None => (0..width).collect(),
+                    None => (0..width).filter(is_wanted).collect(),
                 };
                 columns.sort_unstable();
                 columns.dedup();
@@ -158,6 +201,10 @@ impl FileSource {
             }
             #[cfg(feature = "columnar")]
             Content::Columns(file) => Content::Columns(file.clone()),
+            Content::Several(files) => {
+                let wider = files.iter().map(|file| file.wider(wanted));
+                return several::of(wider.collect::<Result<_, _>>()?);
+            }
         };
         Ok(FileSource { content })
     }
@@ -167,6 +214,7 @@ impl FileSource {
             Content::Csv(file, _) | Content::Json(file, _) => &file.input,
             #[cfg(feature = "columnar")]
             Content::Columns(file) => &file.input,
+            Content::Several(files) => files[0].input(),
         }
     }
 }
@@ -184,6 +232,7 @@ impl Source for FileSource {
             Content::Csv(file, _) | Content::Json(file, _) => &file.typed.columns,
             #[cfg(feature = "columnar")]
             Content::Columns(file) => &file.columns,
+            Content::Several(files) => files[0].columns(),
         }
     }
 
@@ -196,6 +245,7 @@ impl Source for FileSource {
             Content::Csv(..) | Content::Json(..) => None,
             #[cfg(feature = "columnar")]
             Content::Columns(file) => file.rows(),
+            Content::Several(files) => files.iter().map(FileSource::rows_estimate).sum(),
         }
     }
 
@@ -203,10 +253,16 @@ impl Source for FileSource {
         let mut wanted = request.columns.clone();
         wanted.sort_unstable();
         wanted.dedup();
-        let input = self.input();
-        let (size, all) = (bytes(input.length()), self.columns().len());
+        let (name, size) = match &self.content {
+            Content::Several(files) => {
+                let size = files.iter().map(|file| file.input().length()).sum();
+                (format!("{} files from {} on", files.len(), self.input().name), size)
+            }
+            _ => (self.input().name.clone(), self.input().length()),
+        };
+        let (size, all) = (bytes(size), self.columns().len());
         let columns = if all == 1 { "column" } else { "columns" };
-        format!("every row of {} ({size}, {} of {all} {columns})", input.name, wanted.len())
+        format!("every row of {name} ({size}, {} of {all} {columns})", wanted.len())
     }
 
     fn scan<'a>(&'a self, request: &Request) -> SourceResult<Box<dyn Scan + 'a>> {
@@ -222,6 +278,7 @@ impl Source for FileSource {
             }
             #[cfg(feature = "columnar")]
             Content::Columns(file) => file.scan(columns),
+            Content::Several(files) => several::scan(files, request),
         }
     }
 }

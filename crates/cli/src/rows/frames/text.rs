@@ -1,6 +1,6 @@
 //! A file of text whose columns have the types that its first rows have, until a value says otherwise.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use sapwood::schema::Type;
@@ -56,6 +56,21 @@ impl TextFile {
         typed.notices.splice(0..0, known.notices.iter().cloned());
         let widening = Mutex::new(None);
         Ok(TextFile { input, options, known, typed, left_out: Mutex::default(), widening })
+    }
+
+    /// The facts known of each column, by its name.
+    pub(super) fn looks(&self) -> impl Iterator<Item = (&String, &Look)> {
+        self.known.names.iter().zip(&self.known.looks)
+    }
+
+    /// The same file, where this is known of columns of these names.
+    pub(super) fn with_looks(mut self, looks: &HashMap<String, Look>) -> Result<Self, String> {
+        for (name, look) in self.known.names.iter().zip(&mut self.known.looks) {
+            if let Some(known) = looks.get(name) {
+                *look = *known;
+            }
+        }
+        TextFile::new(self.input, self.options, self.known)
     }
 
     /// The blocks of the file, from its beginning.

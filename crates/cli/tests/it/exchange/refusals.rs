@@ -44,7 +44,7 @@ fn what_is_not_there_is_named() {
     let from = place.database("from", "hash", None, &two());
     let (file, none) = (place.path("t.csv"), place.path("none"));
     refused(&["export", &from, "other", "--to", &file], 1, "no table `other`; there are: t");
-    refused(&["export", &none, "t", "--to", &file], 1, "holds no database");
+    refused(&["export", &none, "t", "--to", &file], 1, "there is no directory");
     refused(&["export", &from, "t", "--to", &place.path("t.txt")], 2, "add --format");
     refused(&["export", &from, "t", "--to", &place.path("no/t.csv")], 1, "cannot be written: ");
     refused(&["export", &from, "t", "--to", &from, "--format", "csv"], 1, "is a directory");

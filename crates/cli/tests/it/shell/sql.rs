@@ -165,6 +165,9 @@ fn mistakes_are_shown() {
     assert!(stderr.contains("did you mean `carrier`?"), "{stderr}");
     assert!(stderr.contains("\n  select carier from t;\n         ^^^^^^\n"), "{stderr}");
     assert!(stderr.contains("unknown command 'selec'"), "{stderr}");
+    assert!(stderr.contains("did you mean `select`, with which a statement"), "{stderr}");
+    let (_, stderr, _) = told(&[], "gte a\n");
+    assert!(stderr.contains("did you mean `GET`?"), "{stderr}");
     assert!(stderr.contains("no command is called `.tabels`: there are .tables "), "{stderr}");
     let (stdout, _, code) = told(&["--json"], ".mode xml\nselect x;\nselect 1;\n");
     assert_eq!(code, Some(1));
@@ -173,6 +176,14 @@ fn mistakes_are_shown() {
     let (_, stderr, code) = told(&[], "select * from '-';\nselect 'open");
     assert_eq!(code, Some(1));
     assert!(stderr.contains("standard input has the lines of the shell"), "{stderr}");
+}
+
+#[test]
+fn forms_have_one_name_in_both_commands() {
+    for name in ["-o", "--output", "--mode"] {
+        assert_eq!(told(&[name, "json"], "select 1 as n;\n").0, "{\"n\":1}\n", "{name}");
+        assert_eq!(stdout_of(&["sql", "select 1 as n", name, "json"]), "{\"n\":1}\n", "{name}");
+    }
 }
 
 #[test]

@@ -5,15 +5,13 @@ use std::sync::Arc;
 use sapwood::Db;
 use sapwood::schema::{Schema, Type, Value};
 use sapwood::sql::{
-    Answer as Rows, Batch, Catalog, Change, ChangeError, Changed, ErrorKind, Filling, Options,
-    Outcome, Request, Scan, Session, Source, SourceColumn, SourceResult, Statement, TableName,
-    TableSummary, Tables, parse,
+    Answer as Rows, Catalog, ErrorKind, Filling, Options, Outcome, Session, Source, SourceResult,
+    Statement, TableName, TableSummary, Tables, parse,
 };
 
 use crate::acl::User;
 use crate::catalog::{Description, KeyPlaces};
 use crate::command::{Answer, Call};
-use crate::databases::Databases;
 use crate::jobs::Effect;
 use crate::protocol::reply::Reply;
 use crate::refusal::Refusal;
@@ -29,14 +27,6 @@ struct Named<'a> {
     user: &'a User,
     /// The command, with the name of a table as its key: for the rights on that.
     command: Description,
-    /// `None` of a job inside a transaction, which has the databases for itself.
-    databases: Option<&'a Replicas<Databases>>,
-}
-
-/// The rows of a table, which change while no transaction runs.
-struct BetweenTransactions<'a> {
-    source: Box<dyn Source + 'a>,
-    databases: Option<&'a Replicas<Databases>>,
 }
 
 pub(super) fn sql(call: &mut Call<'_>) -> Answer {
@@ -80,12 +70,13 @@ fn start(call: &mut Call<'_>, statements: Vec<Statement>, effect: Effect) -> Ans
     let db = call.service.db.clone();
     let terms = Terms::new(effect, Telling::Nothing);
     start_on(call, ("", db), terms, move |work: &Work<'_, Db>, reply| {
-        let named = Named {
-            tables: Tables::of(work.table),
-            user: &user,
-            command,
-            databases: work.databases,
+        // Rows change while no transaction runs; a job inside of one has the databases for itself.
+        let between = |change: &mut dyn FnMut()| {
+            let _shared = work.databases.map(Replicas::shared);
+            change();
         };
+        let tables = Tables::of(work.table).changing_within(&between);
+        let named = Named { tables, user: &user, command };
         let is_cancelled = || work.running.cancel.is_cancelled();
         let mut last = None;
         for statement in &statements {
@@ -166,8 +157,7 @@ impl Named<'_> {
 impl Catalog for Named<'_> {
     fn open(&self, name: &TableName) -> SourceResult<Box<dyn Source + '_>> {
         self.expect_allowed(name)?;
-        let source = self.tables.open(name)?;
-        Ok(Box::new(BetweenTransactions { source, databases: self.databases }))
+        self.tables.open(name)
     }
 
     fn tables(&self) -> SourceResult<Vec<TableSummary>> {
@@ -210,70 +200,5 @@ impl Catalog for Named<'_> {
 
     fn write(&self, _: &Rows, file: &str) -> SourceResult<u64> {
         Err(format!("a server writes no files: `{file}` is written by its client"))
-    }
-}
-
-impl Source for BetweenTransactions<'_> {
-    fn columns(&self) -> &[SourceColumn] {
-        self.source.columns()
-    }
-
-    fn key_columns(&self) -> &[usize] {
-        self.source.key_columns()
-    }
-
-    fn rows_estimate(&self) -> Option<u64> {
-        self.source.rows_estimate()
-    }
-
-    fn explain(&self, request: &Request) -> String {
-        self.source.explain(request)
-    }
-
-    fn scan<'a>(&'a self, request: &Request) -> SourceResult<Box<dyn Scan + 'a>> {
-        self.source.scan(request)
-    }
-
-    fn is_fixed(&self) -> bool {
-        self.source.is_fixed()
-    }
-
-    fn is_numbered(&self) -> bool {
-        self.source.is_numbered()
-    }
-
-    fn change(&self) -> SourceResult<&dyn Change> {
-        self.source.change()?;
-        Ok(self)
-    }
-}
-
-impl Change for BetweenTransactions<'_> {
-    fn insert(&self, rows: &mut dyn Iterator<Item = Vec<Value<'static>>>) -> SourceResult<u64> {
-        let _shared = self.databases.map(Replicas::shared);
-        self.source.change()?.insert(rows)
-    }
-
-    fn insert_batch(&self, batch: &Batch, columns: &[SourceColumn]) -> SourceResult<u64> {
-        let _shared = self.databases.map(Replicas::shared);
-        self.source.change()?.insert_batch(batch, columns)
-    }
-
-    fn update(
-        &self,
-        id: &[u8],
-        change: &mut dyn FnMut(&[Value<'_>]) -> Changed,
-    ) -> Result<bool, ChangeError> {
-        let _shared = self.databases.map(Replicas::shared);
-        self.source.change().map_err(ChangeError::Source)?.update(id, change)
-    }
-
-    fn remove(
-        &self,
-        id: &[u8],
-        wanted: &mut dyn FnMut(&[Value<'_>]) -> Result<bool, sapwood::sql::Error>,
-    ) -> Result<bool, ChangeError> {
-        let _shared = self.databases.map(Replicas::shared);
-        self.source.change().map_err(ChangeError::Source)?.remove(id, wanted)
     }
 }

@@ -3,14 +3,16 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
 use arrow_schema::ArrowError;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 use parquet::file::reader::ChunkReader;
-use sapwood::sql::{BATCH_ROWS, Batch, Scan, Sink, SourceColumn, SourceResult};
+use sapwood::schema::Type;
+use sapwood::sql::{BATCH_ROWS, Batch, Scan, Sink, SourceColumn, SourceResult, Vector};
 
 use super::vectors::vector_of;
 use super::{damaged, open};
@@ -18,8 +20,16 @@ use crate::rows::exchange::columnar::guarded;
 use crate::rows::frames::blocks::batch_number;
 use crate::rows::frames::input::{Input, Seekable};
 
-/// The columns of a batch: where each stands among those that are read.
-type Slots<'a> = Vec<(usize, &'a SourceColumn)>;
+/// A column of a batch.
+pub(super) struct Slot<'a> {
+    /// Its place among those of the file that are read.
+    pub(super) slot: usize,
+    /// The members on the way into it.
+    pub(super) members: &'a [usize],
+    pub(super) column: &'a SourceColumn,
+}
+
+type Slots<'a> = Vec<Slot<'a>>;
 
 /// Parquet, whose groups of rows threads take one by one.
 pub(super) struct ParquetScan<'a> {
@@ -156,10 +166,25 @@ impl<R> Drop for ArrowScan<'_, R> {
 }
 
 fn batch_of(input: &Input, rows: &RecordBatch, slots: &Slots<'_>) -> SourceResult<Batch> {
-    let columns = slots.iter().map(|(slot, column)| {
+    let columns = slots.iter().map(|Slot { slot, members, column }| {
         let array = rows.column(*slot).as_ref();
-        guarded(|| vector_of(array, &column.kind)).map_err(|what| damaged(input, "Arrow", &what))
+        guarded(|| member_of(array, members, &column.kind))
+            .map_err(|what| damaged(input, "Arrow", &what))
     });
     let columns = columns.collect::<Result<_, _>>()?;
     Ok(Batch { len: rows.num_rows(), columns, ids: None })
+}
+
+/// The values of a member of a structure, or of an array itself: none where a structure on the way
+/// is none.
+fn member_of(mut array: &dyn Array, members: &[usize], kind: &Type) -> Result<Vector, String> {
+    let mut is_absent = vec![false; if members.is_empty() { 0 } else { array.len() }];
+    for member in members {
+        let structure = array.as_struct();
+        for (at, is_absent) in is_absent.iter_mut().enumerate() {
+            *is_absent |= structure.is_null(at);
+        }
+        array = structure.column(*member).as_ref();
+    }
+    vector_of(array, kind, &|at| is_absent.get(at).is_some_and(|is_absent| *is_absent))
 }

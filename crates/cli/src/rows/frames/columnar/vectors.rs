@@ -2,13 +2,16 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
+    ArrowPrimitiveType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type,
+    Decimal256Type, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
+    DurationSecondType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
+    Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayAccessor, FixedSizeListArray};
 use arrow_schema::{DataType, TimeUnit};
-use sapwood::schema::{DECIMAL_DIGITS_MAX, Precision, Type, Value};
+use sapwood::schema::{DAY_SECONDS, DECIMAL_DIGITS_MAX, Precision, Type, Value};
 use sapwood::sql::{Data, Strings, Vector};
 
 /// The type of a column whose arrays are of this type; none if no column is.
@@ -23,23 +26,28 @@ pub(super) fn kind_of(array: &DataType) -> Option<Type> {
         DataType::UInt16 => Type::UInt(16),
         DataType::UInt32 => Type::UInt(32),
         DataType::UInt64 => Type::UInt(64),
-        DataType::Float32 => Type::F32,
+        DataType::Float16 | DataType::Float32 => Type::F32,
         DataType::Float64 => Type::F64,
-        DataType::Decimal128(digits, scale) => {
-            let scale = u8::try_from(*scale).ok().filter(|scale| scale <= digits)?;
-            if *digits > DECIMAL_DIGITS_MAX {
-                return None;
-            }
-            Type::Decimal { digits: *digits, scale }
-        }
         // As whole numbers of 128 bits without a sign are written.
         DataType::Decimal256(39, 0) => Type::UInt(128),
+        DataType::Decimal32(digits, scale)
+        | DataType::Decimal64(digits, scale)
+        | DataType::Decimal128(digits, scale)
+        | DataType::Decimal256(digits, scale) => {
+            let scale = u8::try_from(*scale).ok().filter(|scale| scale <= digits)?;
+            match *digits <= DECIMAL_DIGITS_MAX {
+                true => Type::Decimal { digits: *digits, scale },
+                false => Type::Text,
+            }
+        }
         DataType::FixedSizeList(item, len) => {
             let kind = Type::Array(Box::new(kind_of(item.data_type())?), u16::try_from(*len).ok()?);
             // There is a limit, and items have a fixed width.
             return kind.to_string().parse().ok();
         }
-        DataType::Date32 => Type::Date,
+        DataType::Date32 | DataType::Date64 => Type::Date,
+        DataType::Time32(_) | DataType::Time64(_) => Type::Text,
+        DataType::Duration(_) => Type::Int(64),
         // Their ticks are those of UTC, whatever zone is named.
         DataType::Timestamp(unit, _) => Type::Timestamp(match unit {
             TimeUnit::Second => Precision::Seconds,
@@ -60,10 +68,39 @@ pub(super) fn kind_of(array: &DataType) -> Option<Type> {
     })
 }
 
-/// The values of an array.
-pub(super) fn vector_of(array: &dyn Array, kind: &Type) -> Result<Vector, String> {
-    let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
-    let nulls: Option<Vec<bool>> = nulls.map(|nulls| nulls.iter().map(|valid| !valid).collect());
+/// The notice of a column whose values are read as others.
+pub(super) fn read_as(array: &DataType) -> Option<String> {
+    Some(match array {
+        DataType::Duration(unit) => format!("is a duration: a number of {}", words(*unit)),
+        DataType::Time32(_) | DataType::Time64(_) => {
+            "is a time of day: a text as 05:15:00".to_owned()
+        }
+        DataType::Decimal256(digits, _) if kind_of(array) == Some(Type::Text) => format!(
+            "has {digits} digits, more than a decimal here: a text; cast(... as double) computes with it"
+        ),
+        _ => return None,
+    })
+}
+
+fn words(unit: TimeUnit) -> &'static str {
+    match unit {
+        TimeUnit::Second => "seconds",
+        TimeUnit::Millisecond => "milliseconds",
+        TimeUnit::Microsecond => "microseconds",
+        TimeUnit::Nanosecond => "nanoseconds",
+    }
+}
+
+/// The values of an array, but for those that are absent.
+pub(super) fn vector_of(
+    array: &dyn Array,
+    kind: &Type,
+    is_absent: &dyn Fn(usize) -> bool,
+) -> Result<Vector, String> {
+    let known = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+    let is_known = |at: usize| known.as_ref().is_none_or(|nulls| nulls.is_valid(at));
+    let nulls: Vec<bool> = (0..array.len()).map(|at| !is_known(at) || is_absent(at)).collect();
+    let nulls = nulls.contains(&true).then_some(nulls);
     let is_null = |at: usize| nulls.as_ref().is_some_and(|nulls| nulls[at]);
     let data = match array.data_type() {
         DataType::Null => Data::Bytes((0..array.len()).map(|_| &b""[..]).collect()),
@@ -82,19 +119,22 @@ pub(super) fn vector_of(array: &dyn Array, kind: &Type) -> Result<Vector, String
             array.as_primitive::<Float32Type>().values().iter().map(|it| f64::from(*it)).collect(),
         ),
         DataType::Float64 => Data::Float(array.as_primitive::<Float64Type>().values().to_vec()),
-        DataType::Decimal128(..) => {
-            let units = array.as_primitive::<Decimal128Type>().values();
-            match Data::of_type(kind) {
-                Data::Int(_) => {
-                    let units = units.iter().enumerate().map(|(at, units)| match is_null(at) {
-                        true => Ok(0),
-                        false => i64::try_from(*units)
-                            .map_err(|_| format!("the units {units} are no {kind}")),
-                    });
-                    Data::Int(units.collect::<Result<_, _>>()?)
-                }
-                _ => Data::Big(units.to_vec()),
-            }
+        DataType::Float16 => Data::Float(
+            array.as_primitive::<Float16Type>().values().iter().map(|it| f64::from(*it)).collect(),
+        ),
+        DataType::Decimal32(..) => decimals::<Decimal32Type>(array, kind, is_null)?,
+        DataType::Decimal64(..) => decimals::<Decimal64Type>(array, kind, is_null)?,
+        DataType::Decimal128(..) => decimals::<Decimal128Type>(array, kind, is_null)?,
+        DataType::Decimal256(_, scale) if *kind == Type::Text => {
+            let numbers = array.as_primitive::<Decimal256Type>().values();
+            let scale = usize::try_from(*scale).unwrap_or_default();
+            let texts = numbers.iter().map(|number| pointed(&number.to_string(), scale));
+            Data::Bytes(texts.collect::<Vec<_>>().iter().map(|text| text.as_bytes()).collect())
+        }
+        DataType::Decimal256(..) if matches!(kind, Type::Decimal { .. }) => {
+            let numbers = array.as_primitive::<Decimal256Type>().values();
+            let units = numbers.iter().map(|number| number.to_i128());
+            units_of(units, kind, is_null)?
         }
         DataType::Decimal256(..) => {
             let numbers = array.as_primitive::<Decimal256Type>().values();
@@ -107,6 +147,20 @@ pub(super) fn vector_of(array: &dyn Array, kind: &Type) -> Result<Vector, String
         }
         DataType::FixedSizeList(..) => arrays(array.as_fixed_size_list(), kind, is_null)?,
         DataType::Date32 => whole::<Date32Type>(array),
+        DataType::Date64 => {
+            let millis = array.as_primitive::<Date64Type>().values().iter();
+            Data::Int(millis.map(|millis| millis.div_euclid(DAY_SECONDS * 1_000)).collect())
+        }
+        DataType::Time32(TimeUnit::Second) => times(&whole::<Time32SecondType>(array), 1),
+        DataType::Time32(_) => times(&whole::<Time32MillisecondType>(array), 1_000),
+        DataType::Time64(TimeUnit::Microsecond) => {
+            times(&whole::<Time64MicrosecondType>(array), 1_000_000)
+        }
+        DataType::Time64(_) => times(&whole::<Time64NanosecondType>(array), 1_000_000_000),
+        DataType::Duration(TimeUnit::Second) => whole::<DurationSecondType>(array),
+        DataType::Duration(TimeUnit::Millisecond) => whole::<DurationMillisecondType>(array),
+        DataType::Duration(TimeUnit::Microsecond) => whole::<DurationMicrosecondType>(array),
+        DataType::Duration(TimeUnit::Nanosecond) => whole::<DurationNanosecondType>(array),
         DataType::Timestamp(TimeUnit::Second, _) => whole::<TimestampSecondType>(array),
         DataType::Timestamp(TimeUnit::Millisecond, _) => whole::<TimestampMillisecondType>(array),
         DataType::Timestamp(TimeUnit::Microsecond, _) => whole::<TimestampMicrosecondType>(array),
@@ -120,7 +174,7 @@ pub(super) fn vector_of(array: &dyn Array, kind: &Type) -> Result<Vector, String
         DataType::FixedSizeBinary(_) => strings(array.as_fixed_size_binary(), is_null),
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
-            let words = vector_of(dictionary.values().as_ref(), kind)?;
+            let words = vector_of(dictionary.values().as_ref(), kind, &|_| false)?;
             let Data::Bytes(words) = words.data else {
                 unreachable!("such dictionaries are left out")
             };
@@ -146,7 +200,7 @@ fn arrays(
     let Type::Array(item, _) = kind else { unreachable!("lists are arrays") };
     let mut vector = Vector::of_type(kind);
     for at in (0..lists.len()).filter(|at| !is_null(*at)) {
-        let items = vector_of(lists.value(at).as_ref(), item)?;
+        let items = vector_of(lists.value(at).as_ref(), item, &|_| false)?;
         let items = (0..items.len()).map(|place| match items.value(place, item) {
             Ok(Value::Null) => Err(format!("an array of {kind} has no nulls inside")),
             Ok(value) => Ok(value.into_owned()),
@@ -162,6 +216,69 @@ fn arrays(
         vector.push_null();
     }
     Ok(vector.data)
+}
+
+fn decimals<T: ArrowPrimitiveType<Native: Into<i128>>>(
+    array: &dyn Array,
+    kind: &Type,
+    is_null: impl Fn(usize) -> bool,
+) -> Result<Data, String> {
+    let units = array.as_primitive::<T>().values().iter();
+    units_of(units.map(|units| Some((*units).into())), kind, is_null)
+}
+
+/// Decimals of a type, by their units; none where they have more than 128 bits.
+fn units_of(
+    units: impl Iterator<Item = Option<i128>>,
+    kind: &Type,
+    is_null: impl Fn(usize) -> bool,
+) -> Result<Data, String> {
+    let units = units.enumerate().map(|(at, units)| match (is_null(at), units) {
+        (true, _) => Ok(0),
+        (false, Some(units)) => Ok(units),
+        (false, None) => Err(format!("a number is no {kind}")),
+    });
+    let units = units.collect::<Result<Vec<i128>, _>>()?;
+    match Data::of_type(kind) {
+        Data::Int(_) => {
+            let units = units.iter().map(|units| {
+                i64::try_from(*units).map_err(|_| format!("the units {units} are no {kind}"))
+            });
+            Ok(Data::Int(units.collect::<Result<_, _>>()?))
+        }
+        _ => Ok(Data::Big(units)),
+    }
+}
+
+/// Digits with a point in front of the last ones.
+fn pointed(digits: &str, scale: usize) -> String {
+    let (sign, digits) = match digits.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", digits),
+    };
+    if scale == 0 {
+        return format!("{sign}{digits}");
+    }
+    let digits = format!("{digits:0>width$}", width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    format!("{sign}{whole}.{fraction}")
+}
+
+/// Times of day as texts, which sort as they do.
+fn times(ticks: &Data, per_second: i64) -> Data {
+    let Data::Int(ticks) = ticks else { unreachable!("ticks are whole numbers") };
+    let mut texts = Strings::new();
+    for ticks in ticks {
+        let (second, fraction) = (ticks.div_euclid(per_second), ticks.rem_euclid(per_second));
+        let mut text = format!("{:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60);
+        if fraction > 0 {
+            let digits = per_second.ilog10() as usize;
+            let fraction = format!("{fraction:0digits$}");
+            text.extend([".", fraction.trim_end_matches('0')]);
+        }
+        texts.push(text.as_bytes());
+    }
+    Data::Bytes(texts)
 }
 
 fn whole<T: ArrowPrimitiveType<Native: Into<i64>>>(array: &dyn Array) -> Data {

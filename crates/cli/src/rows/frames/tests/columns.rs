@@ -211,3 +211,80 @@ fn parquet_is_read_by_every_codec_that_writers_use_by_default() {
         assert_eq!(found[4_999], "4999|text 1", "{codec}");
     }
 }
+
+/// Types that other programs write, each with a null, and a structure that is absent as a whole.
+#[test]
+fn less_common_types_are_read_or_named() {
+    use arrow_array::types::Float16Type;
+    use arrow_array::{
+        Array, Date64Array, DurationMicrosecondArray, PrimitiveArray, StructArray,
+        Time32MillisecondArray, Time64NanosecondArray,
+    };
+    use arrow_schema::{DataType, Field, Fields};
+    let halves = [0x3E00_u16, 0xC000].map(|bits| {
+        // A half: one and a half, and minus two.
+        <<Float16Type as ArrowPrimitiveType>::Native>::from_bits(bits)
+    });
+    let halves: PrimitiveArray<Float16Type> =
+        [Some(halves[0]), None, Some(halves[1])].into_iter().collect();
+    let wide = |text: &str| text.parse::<<Decimal256Type as ArrowPrimitiveType>::Native>();
+    let wide = |text: &str| wide(text).expect("a number");
+    let fifty = wide(&"12345".repeat(10));
+    let decimals = |digits, first| {
+        let decimals = Decimal256Array::from(vec![Some(first), None, Some(wide("-5"))]);
+        Arc::new(decimals.with_precision_and_scale(digits, 2).expect("a type")) as ArrayRef
+    };
+    let inner = Fields::from(vec![
+        Field::new("lat", DataType::Int64, true),
+        Field::new("tags", DataType::new_list(DataType::Int32, true), true),
+    ]);
+    let tags = ListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1)]), None, None]);
+    let inner = StructArray::new(
+        inner,
+        vec![Arc::new(Int64Array::from(vec![Some(1), Some(2), None])) as ArrayRef, Arc::new(tags)],
+        Some(vec![true, false, true].into()),
+    );
+    let outer = StructArray::new(
+        Fields::from(vec![Field::new("at", inner.data_type().clone(), true)]),
+        vec![Arc::new(inner) as ArrayRef],
+        Some(vec![true, true, false].into()),
+    );
+    let batch = RecordBatch::try_from_iter([
+        ("half", Arc::new(halves) as ArrayRef),
+        ("day", Arc::new(Date64Array::from(vec![Some(-86_400_000), None, Some(0)]))),
+        ("clock", Arc::new(Time32MillisecondArray::from(vec![Some(18_900_500), None, Some(0)]))),
+        ("fine", Arc::new(Time64NanosecondArray::from(vec![Some(1), None, Some(0)]))),
+        ("took", Arc::new(DurationMicrosecondArray::from(vec![Some(-7), None, Some(7)]))),
+        ("few", decimals(38, wide("12345"))),
+        ("many", decimals(50, fifty)),
+        ("geo", Arc::new(outer)),
+    ])
+    .expect("a batch");
+    let files = Files::new();
+    for path in write(&files, &batch, 1) {
+        let source = open(&path, &FrameOptions::default()).expect("a source");
+        assert_eq!(
+            columns(&source),
+            "half f32, day date, clock text, fine text, took i64, few decimal(38,2), many text, \
+             geo.at.lat i64",
+            "{}",
+            path.display()
+        );
+        let notices = source.notices().join("; ");
+        for says in
+            ["`took` is a duration: a number of microseconds", "`geo.at.tags` (List", "50 digits"]
+        {
+            assert!(notices.contains(says), "{says}: {notices}");
+        }
+        let fifty = "123451234512345123451234512345123451234512345123.45";
+        assert_eq!(
+            rows(&source).expect("rows"),
+            [
+                format!("1.5|1969-12-31|05:15:00.5|00:00:00.000000001|-7|123.45|{fifty}|1"),
+                "null|null|null|null|null|null|null|null".to_owned(),
+                "-2|1970-01-01|00:00:00|00:00:00|7|-0.05|-0.05|null".to_owned(),
+            ]
+        );
+        assert_eq!(rows_of(&source, &[7, 0]).expect("rows")[0], "1|1.5");
+    }
+}

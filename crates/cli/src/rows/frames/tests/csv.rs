@@ -178,7 +178,7 @@ fn types_that_are_said_stay() {
     assert!(!source.is_too_narrow());
     let options = FrameOptions { types: vec![("z".into(), Type::Text)], ..FrameOptions::default() };
     let what = open(&path, &options).err().expect("no such column");
-    assert_eq!(what, "a.csv: no column `z` is there to be text; there are `a`, `b`");
+    assert_eq!(what, "a.csv: no column `z`; the file has `a`, `b` (it was to be text)");
 }
 
 #[test]
@@ -196,7 +196,8 @@ fn errors_name_their_line() {
             let source = open(&path, &options).expect("a source");
             for columns in [&[][..], &[0], &[0, 1]] {
                 let what = scan(&source, columns, 1).expect_err(expected);
-                assert_eq!(short(&path, &what), format!("a.csv, {expected}"));
+                let what = short(&path, &what);
+                assert!(what.starts_with(&format!("a.csv, {expected}")), "{what}");
             }
             let options = FrameOptions { malformed: Malformed::Skip, ..options };
             let source = open(&path, &options).expect("a source");

@@ -1,0 +1,174 @@
+//! Statements of SQL that change rows: all of them, or none.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sapwood::sql::Outcome;
+use sapwood::{Db, DbOptions, Durability};
+use sapwood_disk::SimDisk;
+
+const ENGINES: [&str; 3] = ["ordered", "hash", "tree"];
+
+/// Rows of a table: more than one batch, and more than one part of a log.
+const ROWS: usize = 2_500;
+
+fn run(db: &Db, sql: &str) -> u64 {
+    match db.sql(sql).unwrap_or_else(|error| panic!("{sql}: {error}")) {
+        Outcome::Changed { rows, .. } => rows,
+        _ => 0,
+    }
+}
+
+fn made(db: &Db, engine: &str) {
+    made_with(db, engine, ROWS);
+}
+
+fn made_with(db: &Db, engine: &str, rows: usize) {
+    run(db, &format!("create table t (a bigint primary key, b bigint) with (engine = '{engine}')"));
+    let values: Vec<String> = (0..rows).map(|row| format!("({row}, {row})")).collect();
+    assert_eq!(run(db, &format!("insert into t values {}", values.join(", "))), rows as u64);
+}
+
+fn sums(db: &Db) -> Vec<String> {
+    let sql = "select count(*), sum(a), sum(b) from t";
+    let Ok(Outcome::Rows(answer)) = db.sql(sql) else { panic!("{sql}") };
+    let row = answer.row(0).expect("one row");
+    row.iter().map(ToString::to_string).collect()
+}
+
+/// Statements that fail at a row in the middle.
+fn failing() -> [String; 5] {
+    let half = ROWS / 2;
+    [
+        format!("update t set b = 10 / (a - {half})"),
+        format!("update t set b = 7 where a < {half} or 10 / (a - {half}) = 0"),
+        format!("delete from t where 10 / (a - {half}) < 100"),
+        format!("insert into t select a - {half}, b from t"),
+        format!("insert into t values (-1, 1), (-2, 2), ({half}, 3)"),
+    ]
+}
+
+#[test]
+fn a_statement_that_fails_changes_nothing() {
+    for engine in ENGINES {
+        let directory = tempfile::tempdir().expect("a directory");
+        let db = Db::open(directory.path()).expect("opened");
+        made(&db, engine);
+        let before = sums(&db);
+        for sql in failing() {
+            let refused = db.sql(&sql).expect_err(&sql).to_string();
+            assert!(!refused.contains("rows are"), "{engine}: {refused}");
+            assert_eq!(sums(&db), before, "{engine}: {sql}: {refused}");
+        }
+        drop(db);
+        let db = Db::open(directory.path()).expect("opened");
+        assert_eq!(sums(&db), before, "{engine}: opened again");
+        // What has succeeded is there as a whole, too.
+        assert_eq!(run(&db, "update t set b = b + 1 where a >= 10"), ROWS as u64 - 10);
+        assert_eq!(run(&db, "delete from t where a < 10"), 10);
+        assert_eq!(run(&db, "insert into t select a + 100000, b from t"), ROWS as u64 - 10);
+        let after = sums(&db);
+        drop(db);
+        let db = Db::open(directory.path()).expect("opened");
+        assert_eq!(sums(&db), after, "{engine}: opened again");
+    }
+}
+
+#[test]
+fn readers_see_nothing_of_a_statement_that_fails() {
+    for engine in ENGINES {
+        let db = Db::in_memory();
+        made(&db, engine);
+        let before = sums(&db);
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut looks = 0;
+                while !is_done.load(Ordering::Relaxed) || looks == 0 {
+                    assert_eq!(sums(&db), before, "{engine}");
+                    looks += 1;
+                }
+            });
+            for sql in failing().iter().cycle().take(10) {
+                db.sql(sql).expect_err(sql);
+            }
+            is_done.store(true, Ordering::Relaxed);
+            reader.join().expect("it saw nothing else");
+        });
+    }
+}
+
+#[test]
+fn no_update_beside_a_statement_is_lost() {
+    for engine in ENGINES {
+        let db = Db::in_memory();
+        made(&db, engine);
+        let (statements, singles) = (3, 100);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..statements {
+                        assert_eq!(run(&db, "update t set b = b + 1"), ROWS as u64);
+                    }
+                });
+            }
+            scope.spawn(|| {
+                for row in 0..singles {
+                    run(&db, &format!("update t set b = b + 1 where a = {}", row % 50));
+                    run(&db, "delete from t where a < 0");
+                }
+            });
+        });
+        let once: u64 = (0..ROWS as u64).sum();
+        let expected = once + 2 * statements * ROWS as u64 + singles;
+        let all = [ROWS as u64, once, expected].map(|sum| sum.to_string());
+        assert_eq!(sums(&db), all, "{engine}");
+    }
+}
+
+#[test]
+fn rows_with_numbers_are_put_as_a_whole() {
+    for engine in ENGINES {
+        let db = Db::in_memory();
+        made(&db, engine);
+        run(
+            &db,
+            &format!("create table n with (engine = '{engine}') as select a from t where a < 3"),
+        );
+        let half = ROWS / 2;
+        db.sql(&format!("insert into n select 10 / (a - {half}) from t")).expect_err("by zero");
+        let Ok(Outcome::Rows(answer)) = db.sql("select a from n order by a") else { panic!() };
+        assert_eq!(answer.len(), 3, "{engine}");
+        let both = || run(&db, "insert into n select a from t");
+        std::thread::scope(|scope| {
+            scope.spawn(both);
+            scope.spawn(both);
+        });
+        let Ok(Outcome::Rows(answer)) = db.sql("select count(*) from n") else { panic!() };
+        assert_eq!(answer.value(0, 0), Ok((2 * ROWS as i64 + 3).into()), "{engine}");
+    }
+}
+
+/// The power goes at any change of the disk.
+#[test]
+fn a_crash_leaves_all_changes_of_a_statement_or_none() {
+    for engine in ENGINES {
+        let options = || DbOptions::default().durability(Durability::Sync).tree_memory(8 << 20);
+        let disk = SimDisk::new();
+        let db = Db::open_simulated(&disk, options()).expect("new");
+        made_with(&db, engine, 200);
+        let mut states = vec![sums(&db)];
+        disk.take_images(7, 1);
+        for _ in 0..2 {
+            run(&db, "update t set b = b + 1");
+            states.push(sums(&db));
+        }
+        let images = disk.taken();
+        let mut found = [0; 3];
+        for (number, image) in images.iter().enumerate() {
+            let there = sums(&Db::open_simulated(image, options()).expect("it opens"));
+            let state = states.iter().position(|state| *state == there);
+            found[state.unwrap_or_else(|| panic!("{engine}, image {number}: {there:?}"))] += 1;
+        }
+        assert!(found[0] > 0 && found[1] > 0, "{engine}: {found:?}");
+    }
+}
