@@ -250,8 +250,8 @@ Examples:
 
 Examples of `load`, `ingest` and `import` make the directories.
 
-Checkpoints that are kept need their files, so that a second run may give back more. The heap of tree
-tables is used again, but not given back.")]
+Older checkpoints of a table go with the files that they need. The heap of tree tables is used again, but
+not given back.")]
     Compact(tables::Compact),
 
     /// List the checkpoints of a table in a directory, or go back to one

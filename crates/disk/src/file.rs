@@ -586,6 +586,12 @@ impl File for RealFile {
         if self.bytes()? > bytes { self.file.set_len(bytes) } else { Ok(()) }
     }
 
+    fn discard(&self, range: Range<u64>) -> io::Result<()> {
+        expect_aligned(range.start);
+        expect_aligned(range.end);
+        discard(&self.file, range)
+    }
+
     fn sync(&self) -> io::Result<()> {
         // Also makes a new length last, which is all of the metadata that reading needs.
         self.file.sync_data()?;
@@ -678,6 +684,23 @@ fn allocate(file: &fs::File, offset: u64, bytes: u64) -> Option<io::Result<()>> 
 #[cfg(not(target_os = "linux"))]
 fn allocate(_file: &fs::File, _offset: u64, _bytes: u64) -> Option<io::Result<()>> {
     None
+}
+
+/// Gives the room of a range back, where the filesystem and the system can.
+#[cfg(target_os = "linux")]
+fn discard(file: &fs::File, range: Range<u64>) -> io::Result<()> {
+    use rustix::fs::FallocateFlags;
+    use rustix::io::Errno;
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    match rustix::fs::fallocate(file, flags, range.start, range.end - range.start) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        done => done.map_err(io::Error::from),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn discard(_file: &fs::File, _range: Range<u64>) -> io::Result<()> {
+    Ok(())
 }
 
 /// Linux reads no more than that for one advice, unless it is set to.

@@ -173,6 +173,11 @@ pub trait File: Any + Send + Sync + std::fmt::Debug {
     /// Cuts off what lies from `bytes` on, a multiple of [`BLOCK_BYTES`]; a shorter file stays as
     /// it is. Lasting after a [`File::sync`].
     fn cut(&self, bytes: u64) -> io::Result<()>;
+    /// Gives the room of a range back, where the disk can: its bytes, whole blocks, are not read again. The file stays
+    /// as long as it is.
+    fn discard(&self, _range: Range<u64>) -> io::Result<()> {
+        Ok(())
+    }
     /// Makes what was written last.
     fn sync(&self) -> io::Result<()>;
 }

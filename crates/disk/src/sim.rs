@@ -364,6 +364,16 @@ impl File for SimFile {
         self.disk.lock().cut(self.id, bytes)
     }
 
+    /// Writes zeros, of which a crash leaves any.
+    fn discard(&self, range: Range<u64>) -> io::Result<()> {
+        self.check_aligned(range.start)?;
+        self.check_aligned(range.end)?;
+        let mut state = self.disk.lock();
+        let end = range.end.min(state.bytes_of(self.id).len() as u64);
+        let zeros = vec![0; end.saturating_sub(range.start) as usize];
+        state.write(self.id, range.start, &zeros)
+    }
+
     fn sync(&self) -> io::Result<()> {
         self.disk.lock().sync_file(self.id)
     }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use sapwood::{Db, DbOptions, Engine};
+use sapwood::{Cut, Db, DbOptions, Engine, HashTable};
 use serde_json::json;
 
 use crate::args::tables::Compact;
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &Compact, ui: &Ui) -> Outcome {
     let progress = ui.progress("compacting", names.len() as u64);
     for name in &names {
         if db.engine(name) == Some(Engine::Hash) {
-            db.hash_table(name)?.compact(1.0)?;
+            compact(&db.hash_table(name)?)?;
         }
         progress.inc(1);
         if ui.interrupt.asked() {
@@ -47,6 +47,25 @@ pub(crate) fn run(args: &Compact, ui: &Ui) -> Outcome {
             writeln!(out, "now          {}", bytes(after))
         }),
     }
+}
+
+/// Garbage of a log, as a share of it, for which the rest is not moved: as much would be written.
+const GARBAGE_LEFT: f64 = 0.05;
+
+/// Moves what is live to the end of a table's log, and lets the files before it go: checkpoints that need them go
+/// first, behind as many new ones.
+fn compact(table: &HashTable) -> Outcome<()> {
+    let garbage = table.estimate_garbage()? as f64;
+    let stats = table.stats();
+    if garbage <= GARBAGE_LEFT * (stats.tail - stats.begin) as f64 {
+        return Ok(());
+    }
+    let before = table.checkpoints()?.len();
+    table.compact(1.0)?;
+    for _ in 0..before {
+        table.checkpoint(Cut::Incremental)?;
+    }
+    Ok(())
 }
 
 /// Bytes that the files of a directory take on the disk.

@@ -281,6 +281,31 @@ fn flights_larger_than_the_budget_are_all_there() {
     assert!(stats["reserved_bytes"].as_u64().expect("a number") <= 8 << 20, "{stats}");
 }
 
+/// Space is given back at once, and to do it again takes none.
+#[test]
+fn a_compacted_directory_is_never_larger() {
+    let files = Files::new();
+    let database = files.database();
+    for round in 0..6 {
+        let rows: String = (0..20_000).map(|key| format!("{key},1,{round:0200}\n")).collect();
+        fs::write(files.directory.path().join("rows.csv"), format!("k,n,v\n{rows}")).expect("room");
+        files.load(&["--compact-at", "off"]);
+    }
+    let live = 20_000 * 220;
+    let mut last = u64::MAX;
+    for turn in 0..3 {
+        let told = stdout_of(&["compact", &database, "--json", "-q"]);
+        let told: Value = serde_json::from_str(&told).expect("JSON");
+        let [before, now] =
+            ["bytes_before", "bytes"].map(|name| told[name].as_u64().expect("a number"));
+        assert!(now <= before && before <= last, "{turn}: {told}");
+        assert!(now <= 3 * live, "{turn}: {told}");
+        assert!(turn > 0 || before > 5 * live, "{told}");
+        last = now;
+    }
+    assert_eq!(stdout_of(&["scan", &database, "-q"]).lines().count(), 20_001);
+}
+
 #[test]
 fn a_table_is_told_when_to_compact() {
     for compact_at in ["off", "30", "75%"] {

@@ -46,6 +46,24 @@ fn a_file_that_is_cut_ends_there_and_grows_again() {
 }
 
 #[test]
+fn room_that_is_given_back_leaves_the_rest() {
+    on_every_disk(|disk| {
+        let file = disk.create("a").expect("made");
+        file.write_at(0, &blocks(&[1, 2, 3, 4])).expect("written");
+        let block = BLOCK_BYTES as u64;
+        file.discard(block..3 * block).expect("given back");
+        assert_eq!(file.bytes().expect("a length"), 4 * block);
+        let left = fills(&*file);
+        assert_eq!((left[0], left[3]), (1, 4));
+        file.write_at(2 * block, &blocks(&[5])).expect("written again");
+        file.discard(3 * block..9 * block).expect("up to the end");
+        file.sync().expect("synced");
+        let left = fills(&*disk.open("a").expect("opened"));
+        assert_eq!((left.len(), left[0], left[2]), (4, 1, 5));
+    });
+}
+
+#[test]
 fn reads_beyond_the_end_say_so() {
     on_every_disk(|disk| {
         let file = disk.create("a").expect("made");

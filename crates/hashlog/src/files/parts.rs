@@ -385,20 +385,26 @@ impl Parts {
         read
     }
 
-    /// Deletes the parts of which all pages lie below `page`, those that a crash brought back
-    /// among them. Answers the bytes that were freed. Reads that are under way go on.
+    /// Deletes the parts of which all pages lie below `page`, those that a crash brought back among
+    /// them, and gives the room of such pages back in the part that has others, unless another
+    /// process reads. Answers the bytes that were freed. Reads under way of a deleted part go on.
     pub(crate) fn remove_below(&self, page: PageNumber) -> Result<u64> {
         let limit = self.shape.part_of(page);
         let mut parts = self.parts_mut();
         let kept = parts.split_off(&limit);
         let removed = std::mem::replace(&mut *parts, kept);
+        let shared = parts.get(&limit).cloned();
         drop(parts);
         for first_page in FileKind::Part.list::<PageNumber>(&*self.disk)? {
             if self.shape.part_of(first_page) < limit {
                 FileKind::Part.remove(&*self.disk, first_page)?;
             }
         }
-        Ok(removed.values().map(|part| part.file_bytes()).sum())
+        let freed: u64 = removed.values().map(|part| part.file_bytes()).sum();
+        match shared.filter(|_| !self.disk.is_being_read()) {
+            Some(part) => Ok(freed + part.discard_below(page)?),
+            None => Ok(freed),
+        }
     }
 
     /// Leaves the file of a part that has bytes on both sides of `page` to those that have it open, and goes on in a

@@ -54,7 +54,10 @@ struct Table {
     pages: Vec<Page>,
     /// By page, then by block of its area.
     checksums: Vec<u32>,
-    file_bytes: u64,
+    /// Where the file ends.
+    limit: u64,
+    /// Where the room begins that was not given back, behind the header.
+    begin: u64,
 }
 
 /// Whether something lasts.
@@ -145,7 +148,7 @@ impl Part {
         let written = self.file.write_at(0, &block);
         let mut table = self.table_mut();
         table.header = if written.is_ok() { Fate::Unsynced } else { Fate::Doubtful };
-        table.file_bytes = table.file_bytes.max(BLOCK_BYTES as u64);
+        table.limit = table.limit.max(BLOCK_BYTES as u64);
         written.map_err(|cause| Error::io(format!("write the header of {}", self.name), &cause))
     }
 
@@ -168,7 +171,7 @@ impl Part {
             let what = format!("the file ends before byte {limit}, where its last page should");
             return Err(Error::Corrupt { file: part.name, offset: file_bytes, what });
         }
-        let mut table = Table { header: Fate::Lasting, file_bytes, ..Table::default() };
+        let mut table = Table { header: Fate::Lasting, limit: file_bytes, ..Table::default() };
         let numbers: Vec<PageNumber> = PageNumber::each(expected).collect();
         for batch in numbers.chunks(OPEN_BATCH) {
             part.open_pages(disk, batch, &mut table)?;
@@ -325,7 +328,7 @@ impl Part {
         state.fate = Fate::Doubtful;
         state.generation += 1;
         let (generation, lasting) = (state.generation, state.lasting);
-        table.file_bytes = table.file_bytes.max(self.slot_limit(page));
+        table.limit = table.limit.max(self.slot_limit(page));
         drop(table);
 
         let place = lasting.map_or(TrailerSide::First, |lasting| lasting.trailer.other());
@@ -555,7 +558,9 @@ impl Part {
         let table = std::mem::take(&mut *self.table_mut());
         let part = Part::with(self.shape, self.first_page, file, table);
         part.forget_from(page);
-        part.table_mut().file_bytes = limit;
+        let mut table = part.table_mut();
+        (table.begin, table.limit) = (0, limit);
+        drop(table);
         Ok(part)
     }
 
@@ -573,12 +578,30 @@ impl Part {
                 .map_err(|cause| Error::io(format!("shorten {}", self.name), &cause))?;
         }
         let mut table = self.table_mut();
-        table.file_bytes = table.file_bytes.min(limit);
+        table.limit = table.limit.min(limit);
         Ok(())
     }
 
+    /// Gives the room of the pages below `page` back, of which none is read again. Answers the bytes.
+    pub(super) fn discard_below(&self, page: PageNumber) -> Result<u64> {
+        let range = {
+            let mut table = self.table_mut();
+            let range = table.begin.max(BLOCK_BYTES as u64)..self.area_offset(page).min(table.limit);
+            if range.is_empty() {
+                return Ok(0);
+            }
+            table.begin = range.end;
+            range
+        };
+        let given_back = self.file.discard(range.clone());
+        given_back.map_err(|cause| Error::io(format!("give back room of {}", self.name), &cause))?;
+        Ok(range.end - range.start)
+    }
+
+    /// Bytes of the file that have room.
     pub(super) fn file_bytes(&self) -> u64 {
-        self.table().file_bytes
+        let table = self.table();
+        table.limit.saturating_sub(table.begin.saturating_sub(BLOCK_BYTES as u64))
     }
 
     pub(super) fn table_bytes(&self) -> u64 {

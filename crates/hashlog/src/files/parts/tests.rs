@@ -369,11 +369,15 @@ fn parts_are_removed_from_the_front() {
         parts.sync().expect("synced");
         let all = parts.file_bytes();
         let before = disk.list().expect("names").len();
-        // One page short of a part removes nothing of it.
-        assert_eq!(parts.remove_below(PageNumber::from(n - 1)), Ok(0));
-        check_page(&parts, 0, 50);
+        // One page short of a part gives room back, and removes no file.
+        let given_back = (n - 1) * shape.slot_bytes();
+        for freed in [given_back, 0] {
+            assert_eq!(parts.remove_below(PageNumber::from(n - 1)), Ok(freed));
+        }
+        assert_eq!(disk.list().expect("names").len(), before);
+        check_page(&parts, n - 1, 50);
         let freed = parts.remove_below(PageNumber::from(2 * n)).expect("removed");
-        assert_eq!(parts.file_bytes(), all - freed);
+        assert_eq!(parts.file_bytes(), all - given_back - freed);
         assert_eq!(disk.list().expect("names").len(), before - 2);
         assert!(parts.read(0, &mut [0]).is_err());
         check_page(&parts, 2 * n, 50);
@@ -381,6 +385,21 @@ fn parts_are_removed_from_the_front() {
         let parts = open(disk, shape, 2 * n..3 * n).expect("opened");
         check_page(&parts, 3 * n - 1, 50);
     });
+}
+
+#[test]
+fn pages_below_stay_for_those_that_read() {
+    let disk = SimDisk::new();
+    let shape = shape(64, 4);
+    let parts = Parts::with(Arc::new(disk.clone()), shape);
+    (0..4).for_each(|page| write(&parts, page, 64).expect("written"));
+    let reading = disk.begin_reading().expect("a reader");
+    assert_eq!(parts.remove_below(PageNumber::from(2)), Ok(0));
+    check_page(&parts, 0, 64);
+    drop(reading);
+    assert_eq!(parts.remove_below(PageNumber::from(2)), Ok(2 * shape.slot_bytes()));
+    check_page(&parts, 2, 64);
+    assert!(parts.read(0, &mut [0]).is_err(), "it is damaged, not made up");
 }
 
 #[test]
