@@ -21,7 +21,7 @@ use sapwood_mem::view::FileView;
 use crate::place::Place;
 use crate::{
     BLOCK_BYTES, BegunRead, Blocks, CachedFile, Disk, DiskReads, File, Mapped, OwnedRead, Presence,
-    Read, Reading, ReadsBy, View, Work, name, ring,
+    Read, Reading, ReadsBy, View, Work, is_full, name, ring,
 };
 
 /// Holds the lock. It is hidden, so it is neither listed nor a name that [`Disk::create`] takes.
@@ -341,14 +341,12 @@ fn probe_direct(folder: &Path) -> io::Result<bool> {
     match tried {
         Ok(()) => Ok(true),
         // Nothing lies here, and nothing more fits: the page cache serves in any case.
-        Err(cause) if matches!(cause.kind(), NOT_DIRECT | NO_SPACE | NO_QUOTA) => Ok(false),
+        Err(cause) if cause.kind() == NOT_DIRECT || is_full(cause.kind()) => Ok(false),
         Err(cause) => Err(cause),
     }
 }
 
 const NOT_DIRECT: io::ErrorKind = io::ErrorKind::InvalidInput;
-const NO_SPACE: io::ErrorKind = io::ErrorKind::StorageFull;
-const NO_QUOTA: io::ErrorKind = io::ErrorKind::QuotaExceeded;
 
 /// Reads a block of whatever file has one; `None` without such a file.
 fn probe_by_read(folder: &Path) -> io::Result<Option<io::Result<()>>> {

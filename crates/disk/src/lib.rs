@@ -181,3 +181,8 @@ pub trait File: Any + Send + Sync + std::fmt::Debug {
     /// Makes what was written last.
     fn sync(&self) -> io::Result<()>;
 }
+
+/// Tells a disk that is full, for a user or for all, from one that fails: another try may succeed.
+pub fn is_full(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}

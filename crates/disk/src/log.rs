@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::Disk;
+use crate::{Disk, is_full};
 use claims::Claims;
 use format::{HEADER_BYTES, Kind};
 use group::Group;
@@ -156,7 +156,7 @@ impl Log {
         log.cut_off = cut_off;
         match renewed {
             // What there is can be read; nothing is promised of it.
-            Err(cause) if cause.kind() == io::ErrorKind::StorageFull => {
+            Err(cause) if is_full(cause.kind()) => {
                 log.shared.group.fail(durable, &cause);
                 return Ok(log);
             }
@@ -248,7 +248,7 @@ impl Log {
         let mut tail = Tail::new(read.parts, read.end, read.next_number);
         match tail.begin_part(&*disk, id, &options, read.durable, 0) {
             // What there is can be read; an append tries again, and tells.
-            Err(cause) if is_opened && cause.kind() == io::ErrorKind::StorageFull => {}
+            Err(cause) if is_opened && is_full(cause.kind()) => {}
             begun => begun?,
         }
         let group = Group::new(disk.clock());

@@ -90,7 +90,11 @@ impl HashLog {
             return tell(told, stripe);
         }
         match self.get(key) {
-            Ok(Some(value)) => told.put(stripe, key, &value),
+            Ok(Some(value)) => {
+                // The claim of the operation may be shorter than what it tells now.
+                let _more = told.claim(key.len() + value.len(), 1);
+                told.put(stripe, key, &value);
+            }
             Ok(None) => told.remove(stripe, key),
             // The disk took what was written just now, and does not give it back.
             Err(_) => tell(told, stripe),

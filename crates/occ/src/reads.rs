@@ -150,6 +150,9 @@ impl<'a> Reads<'a> {
     }
 }
 
+/// No version: its low bits are those of changes.
+const CHANGING: u64 = u64::MAX;
+
 /// The versions of all stripes at one look. What is found after it can be changed together, and
 /// what others have changed meanwhile is looked at again: for changes of many keys, each by its own
 /// value.
@@ -161,14 +164,16 @@ pub struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    /// Looks.
+    /// Looks, and waits for no change.
     ///
     /// # Errors
-    /// [`Conflict::Busy`]; [`Conflict::Within`], as of [`Reads::begin`].
+    /// As of [`Reads::begin`].
     pub fn begin(versions: &'a Versions) -> Result<Look<'a>, Conflict> {
-        let reads = Reads::begin(versions)?;
-        let seen = versions.stripes().map(|stripe| reads.version_of(stripe));
-        Ok(Look { versions, seen: seen.collect::<Result<_, _>>()? })
+        Reads::begin(versions)?;
+        // Acquire: as in `Reads::read`. A stripe that is being changed counts as changed by the commit.
+        let now = |stripe| version(versions.word(stripe).load(Ordering::Acquire));
+        let seen = versions.stripes().map(|stripe| now(stripe).unwrap_or(CHANGING));
+        Ok(Look { versions, seen: seen.collect() })
     }
 
     /// Runs `apply`, which changes keys of the stripes that are given, and of no others. It is told

@@ -45,6 +45,8 @@ const PATIENCE_TO_READ: u32 = if cfg!(loom) { 0 } else { 32 };
 /// so. Mostly a commit is over long before; one that waits for a closure in which the change is made would
 /// never be.
 const PATIENCE_TO_CHANGE: u32 = if cfg!(loom) { u32::MAX } else { 10_000 };
+/// Times that a change begins to wait anew since a commit has got on: minutes, which a statement of many rows takes.
+const RENEWALS_TO_CHANGE: u32 = 300;
 
 /// A stripe of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -383,6 +385,8 @@ pub(crate) struct Patience<'a> {
     wait: Wait,
     most: u32,
     left: u32,
+    /// Times that it may still begin anew.
+    renewals: u32,
     /// Whose steps count, and how many there were when it was looked.
     steps: Option<(&'a Versions, u64)>,
 }
@@ -390,7 +394,7 @@ pub(crate) struct Patience<'a> {
 impl<'a> Patience<'a> {
     fn of_times(most: u32, wait: Wait, steps: Option<&'a Versions>) -> Patience<'a> {
         let steps = steps.map(|versions| (versions, versions.steps.load(Ordering::Relaxed)));
-        Patience { wait, most, left: most, steps }
+        Patience { wait, most, left: most, renewals: u32::MAX, steps }
     }
 
     pub(crate) fn of_a_transaction(versions: &'a Versions) -> Patience<'a> {
@@ -403,7 +407,9 @@ impl<'a> Patience<'a> {
 
     fn of_a_change(versions: &'a Versions) -> Patience<'a> {
         let wait = Wait { sleeps: true, ..Wait::default() };
-        Patience::of_times(PATIENCE_TO_CHANGE, wait, Some(versions))
+        let patience = Patience::of_times(PATIENCE_TO_CHANGE, wait, Some(versions));
+        // A commit may wait for what this change is part of, and others may get on for ever.
+        Patience { renewals: RENEWALS_TO_CHANGE, ..patience }
     }
 
     pub(crate) fn once(&mut self) -> Result<(), Conflict> {
@@ -422,6 +428,7 @@ impl<'a> Patience<'a> {
         if *seen == steps || self.most == 0 {
             return Err(Conflict::Busy);
         }
+        self.renewals = self.renewals.checked_sub(1).ok_or(Conflict::Busy)?;
         (*seen, self.left) = (steps, self.most);
         Ok(())
     }
@@ -442,5 +449,17 @@ mod tests {
         (0..3).for_each(|_| assert!(patience.once().is_ok()));
         assert!(patience.once().is_err(), "no commit has got on");
         assert!(patience.once().is_err());
+    }
+
+    #[test]
+    fn a_change_begins_to_wait_anew_so_often() {
+        let versions = Versions::new();
+        let patience = Patience::of_times(3, Wait::default(), Some(&versions));
+        let mut patience = Patience { renewals: 2, ..patience };
+        for _ in 0..3 {
+            (0..3).for_each(|_| assert!(patience.once().is_ok()));
+            versions.step();
+        }
+        assert!(patience.once().is_err(), "the commits that get on may be others");
     }
 }

@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::sync::MutexGuard;
 
+use sapwood_disk::is_full;
 use sapwood_disk::log::{LogStart, Lsn};
 
 use crate::dirty::DirtyPages;
@@ -165,8 +166,7 @@ impl Inner {
         if let Err(error) = written {
             // Where nothing worse happened than a full disk, another try may do.
             self.core().dirty.add(&dirty);
-            let is_full = matches!(&error, Error::Io { kind: std::io::ErrorKind::StorageFull, .. });
-            if !is_full {
+            if !matches!(&error, Error::Io { kind, .. } if is_full(*kind)) {
                 self.fail(&error);
             }
             return Err(error);

@@ -27,6 +27,9 @@ pub(crate) use walk::{HeapReport, is_taken, object_words, report};
 /// Descriptors that are looked at in one go.
 const SCAN_CHUNKS: usize = 4096;
 
+/// Bytes of changes from which on no more runs become chunks at a time: half of what the log keeps room for.
+pub(crate) const DISSOLVED_BYTES: usize = 8 << 10;
+
 /// The free slots of a run, one bit each.
 pub(crate) type Slots = [u64; BITMAP_WORDS];
 
@@ -209,7 +212,9 @@ impl Heap {
                 return Ok(chunk);
             }
             let mut came_free = false;
-            while let Some(chunk) = self.empty.pop() {
+            while redo.bytes().len() < DISSOLVED_BYTES
+                && let Some(chunk) = self.empty.pop()
+            {
                 came_free |= self.dissolve(space, chunk, redo)?;
             }
             if !came_free && !self.scan(space)? {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use sapwood_disk::CachedFile;
 use sapwood_disk::log::{Log, Lsn};
+use sapwood_disk::{CachedFile, is_full};
 use sapwood_mem::sync::Ordering;
 use sapwood_mem::words::Words;
 
@@ -13,7 +13,7 @@ use crate::commit::{Commit, Place};
 use crate::dirty::DirtyPages;
 use crate::error::{Error, Result};
 use crate::heap::layout::{self, Chunk, Class};
-use crate::heap::{Heap, HeapReport, LaneRun};
+use crate::heap::{self, Heap, HeapReport, LaneRun};
 use crate::lane::BoxedLane;
 use crate::log::PoolLog;
 use crate::object::{ObjectId, Word};
@@ -88,9 +88,8 @@ pub(crate) struct Core {
     pub(crate) failed: Option<Error>,
 }
 
-/// Bytes of changes of descriptors that the heap makes by itself at a time, and more than it nearly
-/// always does.
-const OWN_BYTES: usize = 16 << 10;
+/// Bytes of changes of descriptors that the heap makes by itself at a time, at most.
+const OWN_BYTES: usize = 2 * heap::DISSOLVED_BYTES;
 
 /// Records that become one.
 #[derive(Debug)]
@@ -342,7 +341,7 @@ impl Core {
         placed.map_err(|cause| {
             let error = Error::io("append to the log", &cause);
             // What a full disk refuses is not in the log, and another commit may fit.
-            if cause.kind() != std::io::ErrorKind::StorageFull {
+            if !is_full(cause.kind()) {
                 self.failed = Some(error.clone());
             }
             error
@@ -354,6 +353,10 @@ impl Core {
         let redo = std::mem::take(&mut self.redo);
         let logged = match (pool.pool_log(), &mut self.together) {
             (None, _) => Ok(()),
+            (Some(log), Some(_)) if redo.is_empty() => {
+                log.log().give_back(claimed);
+                Ok(())
+            }
             (Some(_), Some(together)) => {
                 together.claimed += claimed;
                 together.records.extend_from_slice(redo.bytes());

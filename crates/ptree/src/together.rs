@@ -172,7 +172,11 @@ impl Inner {
             return Ok(None);
         };
         self.together_ended.notify_all();
-        let (Some(log), false) = (self.pool_log(), records.is_empty()) else {
+        let log = self.pool_log();
+        let (Some(log), false) = (log, records.is_empty()) else {
+            if let Some(log) = log {
+                log.log().give_back(claimed);
+            }
             // What waits for nothing has nothing to wait for.
             let _first = end.set(0);
             return Ok(None);

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sapwood_disk::{Disk, Presence, checksum};
+use sapwood_disk::{Disk, Presence, checksum, is_full};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -307,11 +307,8 @@ impl Store {
 
     fn noted<T>(&mut self, done: Result<T>) -> Result<T> {
         // A full disk has refused a write, and all syncs are what they were.
-        let is_full = |error: &Error| {
-            matches!(error, Error::Io { kind: std::io::ErrorKind::StorageFull, .. })
-        };
         if let Err(error) = &done
-            && !is_full(error)
+            && !matches!(error, Error::Io { kind, .. } if is_full(*kind))
         {
             self.failed.get_or_insert(error.clone());
         }

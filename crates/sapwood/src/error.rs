@@ -489,8 +489,7 @@ impl Error {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn lacks_room(&self) -> bool {
-        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-        let is_full = |kind: &std::io::ErrorKind| matches!(kind, StorageFull | QuotaExceeded);
+        let is_full = |kind: &std::io::ErrorKind| sapwood_disk::is_full(*kind);
         match self {
             Error::Log { cause: LogError::NoRoom { .. }, .. }
             | Error::HashEngine { cause: HashEngineError::Journal(_), .. }

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -271,6 +272,18 @@ impl Appender {
         self.with_group(|group| group.map_or(0, |group| group.record.len()))
     }
 
+    /// Appends what this thread's changes that go together are so far. For the one that began them, while no
+    /// other thread can change the same entries: a later change of these comes behind.
+    pub(crate) fn append_group(&self) {
+        let made = self
+            .with_group(|group| group.map_or_else(Vec::new, |group| mem::take(&mut group.record)));
+        if !made.is_empty() {
+            let mut state = lock(&self.state);
+            // As for single changes.
+            let _failed = self.append_record(&mut state, &made);
+        }
+    }
+
     /// Shows the group that this thread's changes go into, if they go together.
     fn with_group<R>(&self, show: impl FnOnce(Option<&mut Group>) -> R) -> R {
         TOGETHER
@@ -299,12 +312,12 @@ impl Appender {
     fn append_claimed(&self, frame: &Frame<'_>, ends_group: bool) -> Result<Lsn> {
         let made = match ends_group {
             true => self.with_group(|group| {
-                group.map_or_else(Vec::new, |group| std::mem::take(&mut group.record))
+                group.map_or_else(Vec::new, |group| mem::take(&mut group.record))
             }),
             false => Vec::new(),
         };
         let mut state = lock(&self.state);
-        let mut record = std::mem::take(&mut state.record);
+        let mut record = mem::take(&mut state.record);
         record.clear();
         record.extend_from_slice(&made);
         frame.encode(&mut record);
@@ -445,10 +458,10 @@ pub(crate) struct TableJournal {
 }
 
 impl TableJournal {
-    /// Why an append ahead of its change did not come: with the system's answer where another may.
+    /// Why an append ahead of its change did not come: `StorageFull` where another may, whatever the system answered.
     fn refused(error: Error) -> io::Error {
         match error {
-            Error::NoRoom { kind, .. } => io::Error::new(kind, error),
+            Error::NoRoom { .. } => io::Error::new(io::ErrorKind::StorageFull, error),
             error => io::Error::other(error),
         }
     }
@@ -526,7 +539,11 @@ impl SharedLog for TableLog {
     }
 
     fn claim(&self, record_bytes: usize) -> io::Result<u64> {
-        self.log().claim(record_bytes + FRAME_HEAD_BYTES_MAX)
+        let appender = &self.journal.appender;
+        let claimed = appender
+            .check()
+            .and_then(|()| appender.claim_of_log(record_bytes + FRAME_HEAD_BYTES_MAX, 1));
+        claimed.map_err(TableJournal::refused)
     }
 
     fn append(&self, record: &[u8], ends_group: bool) -> io::Result<Lsn> {

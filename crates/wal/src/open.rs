@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sapwood_disk::Disk;
 use sapwood_disk::log::{Log, LogStart, Lsn};
+use sapwood_disk::{Disk, is_full};
 use sapwood_engine::Effect;
 
 use crate::error::Error;
@@ -118,7 +118,7 @@ impl Wal {
         // it needs.
         match manifest.write(&*disk) {
             // Then none goes. What there is can be read, and the first change tells.
-            Err(Error::Io { kind: std::io::ErrorKind::StorageFull, .. }) => {}
+            Err(Error::Io { kind, .. }) if is_full(kind) => {}
             written => {
                 written?;
                 remove_snapshots_but(&*disk, manifest.checkpoint)?;

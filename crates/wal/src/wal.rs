@@ -431,6 +431,12 @@ impl Wal {
         self.appender.is_together()
     }
 
+    /// Appends what this thread's changes that go [together](Self::together) are so far, for the caller that began
+    /// them: while no other thread can change the same entries, whose changes come behind then.
+    pub fn append_group(&self) {
+        self.appender.append_group();
+    }
+
     /// Runs changes of this thread for which the log keeps room beforehand: for so many, whose keys
     /// and values have so many bytes together. A full disk refuses none of them then.
     ///

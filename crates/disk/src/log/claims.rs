@@ -1,7 +1,7 @@
 //! Room of the last part that is kept for records to come.
 //!
 //! - I-ROOM: the last part has room for all claims that were granted. `free` is that room without
-//!   them, and is below zero only while a claim is looked at that is not granted yet.
+//!   them, and is below zero only while a claim is looked at that is not granted yet, or a part begins.
 //!
 //! | word | written | read |
 //! |---|---|---|
@@ -19,6 +19,9 @@ use super::{Shared, lock};
 pub(super) struct Claims {
     free: AtomicI64,
 }
+
+/// Taken while a part is begun, beyond all room that there is.
+const CLOSED: u64 = 1 << 60;
 
 /// Bytes that some records take which have so many bytes together, each by itself or all as one.
 pub(super) fn claimed_bytes(payload: usize, records: usize) -> u64 {
@@ -90,10 +93,15 @@ impl Shared {
     /// Goes on in another part, which has room for all claims.
     pub(super) fn begin_part(&self, tail: &mut Tail) -> io::Result<()> {
         let room = tail.room();
-        let wanted = self.claims.claimed(room);
+        // No claim is granted from room that is about to go.
+        self.claims.take(CLOSED);
+        let wanted = self.claims.claimed(room).saturating_sub(CLOSED);
         let Shared { disk, id, options, .. } = self;
-        tail.begin_part(&**disk, *id, options, self.group.durable(), wanted)?;
-        self.claims.moved(room, tail.room());
-        Ok(())
+        let begun = tail.begin_part(&**disk, *id, options, self.group.durable(), wanted);
+        if begun.is_ok() {
+            self.claims.moved(room, tail.room());
+        }
+        self.claims.give_back(CLOSED);
+        begun
     }
 }

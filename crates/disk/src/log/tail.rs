@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::claims::Claims;
 use super::format::{self, HEADER_BYTES, Kind, PART_HEADER_BYTES, PartHeader};
 use super::{LogOptions, Lsn};
-use crate::{CachedFile, Disk, Mapped, Presence};
+use crate::{CachedFile, Disk, Mapped, Presence, is_full};
 
 /// Bytes that media write whole: a synced record is padded to them, so that none is written again.
 const SECTOR: u64 = 512;
@@ -207,6 +207,8 @@ impl Tail {
         let before = self.parts.back();
         let least = (PART_HEADER_BYTES + wanted).next_multiple_of(PART_HEADER_BYTES);
         let least = least.max(options.part_bytes_min);
+        // Claims that go together come one by one: with room for as many again, few need another part.
+        let roomy = (PART_HEADER_BYTES + 2 * wanted).next_multiple_of(PART_HEADER_BYTES);
         let (bytes, file) = match self.spares.pop_if(|spare| spare.bytes >= least) {
             Some(spare) => {
                 if let Err(cause) = disk.rename(&spare.name, &name) {
@@ -220,10 +222,10 @@ impl Tail {
                 let is_next = self.offset > 0;
                 let filled = before.filter(|_| is_next);
                 let doubled = filled.map_or(options.part_bytes_min, |part| part.bytes * 2);
-                let bytes = doubled.min(options.part_bytes_max).max(least);
+                let bytes = doubled.min(options.part_bytes_max).max(least).max(roomy);
                 match reserved(disk, &name, bytes) {
                     // A nearly full disk may have room for less.
-                    Err(cause) if cause.kind() == io::ErrorKind::StorageFull && least < bytes => {
+                    Err(cause) if is_full(cause.kind()) && least < bytes => {
                         (least, reserved(disk, &name, least)?)
                     }
                     file => (bytes, file?),

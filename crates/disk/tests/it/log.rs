@@ -540,6 +540,17 @@ fn a_claimed_record_needs_no_room_of_the_disk() {
     assert_eq!(numbers, all.collect::<Vec<_>>());
 }
 
+/// The claims of a long transaction come one by one, and are kept until it ends.
+#[test]
+fn claims_that_are_kept_begin_few_parts() {
+    let disk = SimDisk::new();
+    let log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+    let claimed: u64 = (0..10_000).map(|_| log.claim(100).expect("room")).sum();
+    assert!(log.position().1 < 20, "{} parts", log.position().1);
+    assert!(log.file_bytes() < 6 * claimed, "{} bytes", log.file_bytes());
+    log.give_back(claimed);
+}
+
 /// Where the disk has no room for as large a part as is wanted next, it may have some for a smaller
 /// one.
 #[test]

@@ -162,3 +162,23 @@ fn a_commit_of_another_thread_is_logged_when_its_thread_goes_on() {
     });
     assert!(goes_on.load(Ordering::Acquire));
 }
+
+/// Room of the log that was kept for what came to nothing is there for others.
+#[test]
+fn what_is_given_up_keeps_no_room() {
+    let disk = SimDisk::new();
+    let pool = Pool::create(Arc::new(disk.clone()), options()).expect("made");
+    let [left, _] = pair(&pool);
+    left.put("first", "1").expect("put");
+    let before = disk.file_bytes();
+    for round in 0..500_usize {
+        let given_up = || {
+            let tx = pool.begin().expect("begun");
+            tx.put(&left, round.to_be_bytes(), vec![1; 16 << (round % 12)]).expect("put");
+            tx.abort();
+        };
+        pool.together(given_up).expect("nothing to log");
+    }
+    left.put("last", "1").expect("put");
+    assert!(disk.file_bytes() <= 2 * before.max(1 << 20), "{} bytes", disk.file_bytes());
+}

@@ -72,8 +72,22 @@ impl Writes {
 pub(super) type Change<'w> = (&'w Buffered, &'w [u8], Option<&'w [u8]>);
 
 /// Makes all changes, then runs `last`; takes them back where one is refused, or `last` is. The
-/// caller has the stripes of the keys.
+/// caller has the stripes of the keys. Where it gives the log, for changes that no others go together with, they
+/// are appended before it lets the stripes go.
 pub(super) fn make<'w, R>(
+    db: &Db,
+    own: Option<&DbLog>,
+    changes: impl Iterator<Item = Change<'w>> + Clone,
+    last: Option<Last<'_, R>>,
+) -> Result<Option<R>> {
+    let made = make_with_room(db, changes, last);
+    if let Some(log) = own {
+        log.wal().append_group();
+    }
+    made
+}
+
+fn make_with_room<'w, R>(
     db: &Db,
     changes: impl Iterator<Item = Change<'w>> + Clone,
     last: Option<Last<'_, R>>,
@@ -153,6 +167,7 @@ pub(super) fn commit<'db>(
     versions.let_pass(&stripes);
     let holds_trees = trees.is_some();
     let mut is_in_way = false;
+    let own = log.filter(|log| !log.wal().is_together());
     let all = || -> Result<Result<Option<Unsettled<'db>>>, Conflict> {
         let joint = match (&trees, log) {
             (Some(_), Some(_)) => {
@@ -167,7 +182,7 @@ pub(super) fn commit<'db>(
                 None => tx.commit(),
             })
         });
-        reads.commit(&mut stripes, || make(db, writes.each(), last))
+        reads.commit(&mut stripes, || make(db, own, writes.each(), last))
     };
     // Around the stripes: what goes together may wait for a stripe, and a checkpoint for what goes together.
     let done = match log {

@@ -183,6 +183,7 @@ impl<'v, E: From<Error>> Changes<'_, '_, 'v, E> {
         if stripes.is_empty() {
             return Ok(Ok(0));
         }
+        let own = db.log().filter(|log| !log.wal().is_together());
         let apply = |has_changed: &dyn Fn(Stripe) -> bool| -> Result<u64, E> {
             for (at, decision) in decided.iter_mut().enumerate() {
                 if !kept(decision) && has_changed(stripe(self.keys[at])) {
@@ -198,7 +199,7 @@ impl<'v, E: From<Error>> Changes<'_, '_, 'v, E> {
             let changes = self.keys.iter().zip(values);
             let changes = changes.filter_map(|(key, value)| Some((table, *key, value?)));
             let count = changes.clone().count();
-            make::<()>(db, changes, None)?;
+            make::<()>(db, own, changes, None)?;
             Ok(count as u64)
         };
         let mut commit = Some(|| look.commit(&mut stripes, apply));

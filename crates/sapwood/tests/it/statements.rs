@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sapwood::sql::Outcome;
-use sapwood::{Db, DbOptions, Durability};
+use sapwood::{Compute, Db, DbOptions, Durability, HashTableOptions};
 use sapwood_disk::SimDisk;
 
 const ENGINES: [&str; 3] = ["ordered", "hash", "tree"];
@@ -171,4 +171,20 @@ fn a_crash_leaves_all_changes_of_a_statement_or_none() {
         }
         assert!(found[0] > 0 && found[1] > 0, "{engine}: {found:?}");
     }
+}
+
+/// A change of another table that lasts is none of a statement's business.
+#[test]
+fn a_statement_does_not_wait_for_changes_of_other_rows() {
+    let db = Db::in_memory();
+    let other = db.create_hash_table("other", HashTableOptions::default()).expect("made");
+    made_with(&db, "hash", 2);
+    let computed = other.compute("k", |_| {
+        let insert = || run(&db, "insert into t values (10, 1), (11, 2)");
+        let inserted = std::thread::scope(|scope| scope.spawn(insert).join());
+        assert_eq!(inserted.expect("it does not panic"), 2);
+        Compute::Keep
+    });
+    computed.expect("nothing refuses");
+    assert_eq!(sums(&db), ["4", "22", "4"]);
 }

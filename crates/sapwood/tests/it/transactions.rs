@@ -7,9 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use sapwood::{
-    Compute, Computed, Db, Direction, Error, HashEngineError, HashTableOptions, OrderedEngineError,
-    OrderedTableOptions, RecordLayout, Retry, Table, Transaction, TreeTableOptions, Upsert,
+    Compute, Computed, Db, DbOptions, Direction, Error, HashEngineError, HashTableOptions,
+    OrderedEngineError, OrderedTableOptions, RecordLayout, Retry, Table, Transaction,
+    TreeTableOptions, Upsert,
 };
+use sapwood_disk::SimDisk;
 use sapwood_testkit::case;
 use sapwood_testkit::serializable::{Ran, check};
 
@@ -534,6 +536,36 @@ fn what_is_committed_is_there_again_as_a_whole() {
     let db = Db::open(path.path()).expect("the directory is free");
     assert_eq!(self::tables(&db).each_ref().map(entries), before);
     assert_eq!(before[1].len(), 200);
+}
+
+/// A change that waits for a commit comes behind it in the log, too.
+#[test]
+fn a_change_behind_a_commit_is_replayed_behind_it() {
+    for _ in 0..20 {
+        let disk = SimDisk::new();
+        let open = || Db::open_simulated(&disk, DbOptions::default()).expect("opened");
+        let db = open();
+        let table = db.create_ordered_table("t", OrderedTableOptions::default()).expect("made");
+        let key = |number: u64| number.to_be_bytes();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut batch = db.batch();
+                for number in 0..4_000 {
+                    batch.put(&table, key(number), [1; 500]).expect("short");
+                }
+                batch.commit().expect("nothing refuses");
+            });
+            while table.get(key(0)).expect("read").is_none() {
+                std::hint::spin_loop();
+            }
+            table.put(key(0), b"later").expect("it waits for the commit");
+        });
+        assert_eq!(table.get(key(0)), Ok(Some(b"later".to_vec())));
+        drop((table, db));
+        let table = open().ordered_table("t").expect("it is there");
+        assert_eq!(table.get(key(0)), Ok(Some(b"later".to_vec())), "it is lost");
+        assert_eq!(table.len(), Ok(4_000));
+    }
 }
 
 /// A table that is dropped while a transaction has changed it: the commit is refused, and changes nothing.

@@ -586,7 +586,8 @@ impl Part {
     pub(super) fn discard_below(&self, page: PageNumber) -> Result<u64> {
         let range = {
             let mut table = self.table_mut();
-            let range = table.begin.max(BLOCK_BYTES as u64)..self.area_offset(page).min(table.limit);
+            let range =
+                table.begin.max(BLOCK_BYTES as u64)..self.area_offset(page).min(table.limit);
             if range.is_empty() {
                 return Ok(0);
             }
@@ -594,7 +595,8 @@ impl Part {
             range
         };
         let given_back = self.file.discard(range.clone());
-        given_back.map_err(|cause| Error::io(format!("give back room of {}", self.name), &cause))?;
+        given_back
+            .map_err(|cause| Error::io(format!("give back room of {}", self.name), &cause))?;
         Ok(range.end - range.start)
     }
 
