@@ -81,13 +81,13 @@ Examples:
 
 `sapwood sample files` writes the files.
 
-CSV (with commas, semicolons, tabs or bars), JSON, JSON lines, Parquet and Arrow are told by the name
-or the first bytes. Columns have the types of all their values, which are shown; --types says others.
-Without --key each row gets a number as its key.
+CSV (with commas, semicolons, tabs or bars), JSON, JSON lines, Parquet and Arrow are told by the
+name or the first bytes. Columns have the types of all their values, which are shown; --types says
+others. Without --key each row gets a number as its key.
 
 Rows that cannot be used are named on standard error with their lines, counted and left out. Rows
-whose key came before are named and counted too; --duplicates says which of them stay. With --strict
-either makes the exit code 1.")]
+whose key came before are named and counted too; --duplicates says which of them stay. With
+--strict either makes the exit code 1.")]
     Load(Load),
 
     /// Print the row with a key
@@ -138,8 +138,8 @@ Examples:
 Without --key every row of a file counts. With --key a file is a table, which has one row a key:
 rows that --duplicates drops are in no figure, and a warning says how many.
 
-Figures are exact, or say under the table how far they may be off. Floats are shortened for people;
---json has all digits. Nothing is changed, and Ctrl-C ends it at once.")]
+Figures are exact, or say under the table how far they may be off. Floats are shortened for
+people; --json has all digits. Nothing is changed, and Ctrl-C ends it at once.")]
     Aggregate(Box<Aggregate>),
 
     /// Ask files and tables in SQL, and change tables
@@ -155,10 +155,10 @@ Examples:
 
 `sapwood sample files` writes the files.
 
-A table is a file in quotes, a table of a directory (DIR.table), or with --dir the name of a table. Every row
-of a file counts. Types of CSV and JSON are found by looking at the values; --types says others.
-`explain` and `explain analyze` show how a select is answered. What SQL has here, and where it
-differs from other databases: docs/sql.md.
+A table is a file in quotes, a table of a directory (DIR.table), or with --dir the name of a
+table. Every row of a file counts. Types of CSV and JSON are found by looking at the values;
+--types says others. `explain` and `explain analyze` show how a select is answered. What SQL has
+here, and where it differs from other databases: docs/sql.md.
 
 A statement that is refused is shown with its place, and the exit code is 2.")]
     Sql(sql::Sql),
@@ -171,11 +171,11 @@ Examples:
 
 `sapwood sample files` writes the files.
 
-Schemas are those of Druid's dataSchema: docs/design/rollup.md lists their fields. The table is made where
-it is not there. It remembers how far it has taken each file: run it again after it was interrupted, or
-when a file has grown, and it goes on from there. Rows without a time, and values that cannot be
-read, are counted and shown. Formats are told by the ending: .csv, .jsonl, .ndjson, .msgpack, .mpk, .arrow,
-.arrows, .feather, .parquet.")]
+Schemas are those of Druid's dataSchema: docs/design/rollup.md lists their fields. The table is
+made where it is not there. It remembers how far it has taken each file: run it again after it was
+interrupted, or when a file has grown, and it goes on from there. Rows without a time, and values
+that cannot be read, are counted and shown. Formats are told by the ending: .csv, .jsonl, .ndjson,
+.msgpack, .mpk, .arrow, .arrows, .feather, .parquet.")]
     Ingest(rows::Ingest),
 
     /// Answer one of Druid's native queries about a roll-up table, or about rows of files
@@ -187,10 +187,10 @@ Examples:
 
 `sapwood sample files` writes the files; examples of `load` and `ingest` make the directories.
 
-Schemas are those of Druid's dataSchema, queries its native ones: docs/design/rollup.md lists their
-fields. Both may be files. Rows of files are rolled up in memory first. With --json the answer is as
-Druid writes it, with --csv a table, with --arrow a stream of Apache Arrow. Rows that have no time,
-and values that cannot be read, are counted and shown.")]
+Schemas are those of Druid's dataSchema, queries its native ones: docs/design/rollup.md lists
+their fields. Both may be files. Rows of files are rolled up in memory first. With --json the
+answer is as Druid writes it, with --csv a table, with --arrow a stream of Apache Arrow. Rows that
+have no time, and values that cannot be read, are counted and shown.")]
     Query(rows::Query),
 
     /// Load a file into a table and say what the table costs, to the byte
@@ -228,9 +228,9 @@ Examples:
 
 Examples of `load`, `ingest` and `import` make the directories.
 
-A column that is not named has no value. Values are written as `get` prints them. Entries of a table
-without columns are a key and a value: bytes that are not printable stand as \\xE2, and a backslash as
-two.")]
+A column that is not named has no value. Values are written as `get` prints them. Entries of a
+table without columns are a key and a value: bytes that are not printable stand as \\xE2, and a
+backslash as two.")]
     Put(tables::Put),
 
     /// Remove the rows with a key from a table of a directory
@@ -250,8 +250,8 @@ Examples:
 
 Examples of `load`, `ingest` and `import` make the directories.
 
-Older checkpoints of a table go with the files that they need. The heap of tree tables is used again, but
-not given back.")]
+Older checkpoints of a table go with the files that they need. The heap of tree tables is used
+again, but not given back.")]
     Compact(tables::Compact),
 
     /// List the checkpoints of a table in a directory, or go back to one
@@ -332,12 +332,13 @@ Examples:
 
 Examples of `load`, `ingest` and `import` make the directories.
 
-Ordered tables are copied as of the last checkpoint, hash tables as of their newest one that can be
-read, both with the changes of the log before the first that is damaged; --past-damage takes those
-behind it, too, and what comes of it need never have been there at one moment. Each tree is copied
-as far as it can be read; words of trees have no checksums: one that is damaged, and still a value,
-is copied as it is. Of a roll-up, segments that can be read are copied, and rows that the log has
-behind them. The damaged directory is not written. The exit code is 1 if something is lost.")]
+Ordered tables are copied as of the last checkpoint, hash tables as of their newest one that can
+be read, both with the changes of the log before the first that is damaged; --past-damage takes
+those behind it, too, and what comes of it need never have been there at one moment. Each tree is
+copied as far as it can be read; words of trees have no checksums: one that is damaged, and still
+a value, is copied as it is. Of a roll-up, segments that can be read are copied, and rows that the
+log has behind them. The damaged directory is not written. The exit code is 1 if something is
+lost.")]
     Repair(Repair),
 
     /// Write every entry of a table as CSV, JSON lines, Parquet or Arrow, or the facts of a roll-up as Parquet
@@ -362,15 +363,16 @@ The columns are:
     that are not printable stand as \\xE2, \\n or \\0, and a backslash as two.
 
 Every entry is looked at first: where one would not come back to the byte (a key that --duplicates
-all numbered, a record that a program wrote otherwise), all are written as bytes, and a notice says
-why.
+all numbered, a record that a program wrote otherwise), all are written as bytes, and a notice
+says why.
 
-A file is whole or not there: it is called FILE.part until it is done. One that is there stays, unless
---overwrite is given. The command that reads it back is
-printed: `sapwood load` for typed columns, else `sapwood import`. The directory is not changed.
+A file is whole or not there: it is called FILE.part until it is done. One that is there stays,
+unless --overwrite is given. The command that reads it back is printed: `sapwood load` for typed
+columns, else `sapwood import`. The directory is not changed.
 
-Of a roll-up, --to names a folder, in which there is a Parquet file for each interval of the segment
-granularity: __time, the dimensions, and the metrics, with the states of sketches beside them.")]
+Of a roll-up, --to names a folder, in which there is a Parquet file for each interval of the
+segment granularity: __time, the dimensions, and the metrics, with the states of sketches beside
+them.")]
     Export(Export),
 
     /// Put the rows of a CSV, JSON lines, Parquet or Arrow file into a table of a directory
@@ -382,14 +384,14 @@ Examples:
 
 `sapwood sample files` writes the files.
 
-Rows of typed columns are for `sapwood load`. What `sapwood export` wrote of other tables comes back to
-the same bytes. Parquet and arrow files say how their rows
-are keys and values; for a new table, --key or --layout says it of csv and jsonl (the export prints
-the command). Columns called key and value alone are bytes, as `sapwood scan` prints them. A table
-that is there knows its own columns.
+Rows of typed columns are for `sapwood load`. What `sapwood export` wrote of other tables comes
+back to the same bytes. Parquet and arrow files say how their rows are keys and values; for a new
+table, --key or --layout says it of csv and jsonl (the export prints the command). Columns called
+key and value alone are bytes, as `sapwood scan` prints them. A table that is there knows its own
+columns.
 
-An entry whose key is there takes its place; none is removed. The first row that cannot be used ends
-it with its line and exit code 1; the rows before it stay, and are counted.")]
+An entry whose key is there takes its place; none is removed. The first row that cannot be used
+ends it with its line and exit code 1; the rows before it stay, and are counted.")]
     Import(Import),
 
     /// Print the changes of a directory's tables, also while another process makes them
@@ -444,9 +446,9 @@ Examples:
 
 The password comes from the address, from SAPWOOD_PASSWORD, or with --askpass from the terminal.
 Statements of SQL go over lines and end with `;`. Lines of commands are quoted as for redis-cli.
-`.help` says what there is, `help COMMAND` what a command does. History is kept in the user's state
-folder, or where SAPWOOD_HISTORY says; commands with passwords are not. On a terminal `sapwood`
-alone is this shell.")]
+`.help` says what there is, `help COMMAND` what a command does. History is kept in the user's
+state folder, or where SAPWOOD_HISTORY says; commands with passwords are not. On a terminal
+`sapwood` alone is this shell.")]
     Shell(Shell),
 
     /// Print completions for a shell
