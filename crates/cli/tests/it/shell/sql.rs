@@ -166,9 +166,9 @@ fn mistakes_are_shown() {
     assert!(stderr.contains("\n  select carier from t;\n         ^^^^^^\n"), "{stderr}");
     assert!(stderr.contains("unknown command 'selec'"), "{stderr}");
     assert!(stderr.contains("did you mean `select`, with which a statement"), "{stderr}");
+    assert!(stderr.contains("no command is called `.tabels`: there are .tables "), "{stderr}");
     let (_, stderr, _) = told(&[], "gte a\n");
     assert!(stderr.contains("did you mean `GET`?"), "{stderr}");
-    assert!(stderr.contains("no command is called `.tabels`: there are .tables "), "{stderr}");
     let (stdout, _, code) = told(&["--json"], ".mode xml\nselect x;\nselect 1;\n");
     assert_eq!(code, Some(1));
     assert_eq!(stdout.lines().count(), 2, "{stdout}");
