@@ -2,7 +2,8 @@
 //!
 //! At the limit a new connection takes the place of the one that has waited longest for the head of
 //! a request: heads that never come keep no place, and a probe of the server's health is answered.
-//! Where all are being answered, some more are let in, which are not answered about roll-ups.
+//! Where all are being answered, some more are let in, whose requests about roll-ups are refused. Such a
+//! refusal ends the connection, which would be one of those beyond the limit for as long as it stays.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

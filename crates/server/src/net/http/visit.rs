@@ -149,25 +149,10 @@ fn request(args: &[&[u8]]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use hyper::header::HeaderValue;
-    use sapwood::Db;
-    use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::Service;
     use crate::acl::{ProtectedMode, Secret};
-    use crate::net::http::body::Bodies;
-    use crate::service::Options;
-
-    fn door() -> Door {
-        let service = Service::new(Db::in_memory(), Options::default()).expect("memory");
-        Door {
-            service: Arc::new(service),
-            ending: CancellationToken::new(),
-            requests: Arc::new(Semaphore::new(1)),
-            bodies: Bodies::default(),
-            has_open_metrics: false,
-        }
-    }
+    use crate::net::http::tests::door;
 
     #[test]
     fn a_page_whose_name_has_an_address_of_this_machine_is_let_in_with_a_password() {
