@@ -30,6 +30,10 @@ pub(crate) use pause::{Pause, Paused};
 
 use crate::store::format::Millis;
 
+/// Bytes that every client may send before they are executed: the least value of the limit of them,
+/// as in Redis.
+pub const QUERY_BYTES_LEAST: usize = 1 << 20;
+
 /// Limits of clients, which may be changed while clients are served: what comes next sees them.
 ///
 /// ```
