@@ -62,10 +62,13 @@ impl Visit {
             hello.extend([b"AUTH", &user[..], password]);
         }
         let mut said = Vec::new();
-        visit.session.run(&request(&hello), &mut said);
-        match replies::error(&said) {
-            Some(error) => Err(Failure::of_reply(&error)),
-            None => Ok(visit),
+        let (_used, next) = visit.session.run(&request(&hello), &mut said);
+        match (replies::error(&said), next) {
+            (Some(error), _) => Err(Failure::of_reply(&error)),
+            // The login waits as well: what came behind it would be a command of another user.
+            (None, Next::Full) if said.is_empty() => Err(paused()),
+            (None, _) if said.is_empty() => Err(ended()),
+            (None, _) => Ok(visit),
         }
     }
 
@@ -83,10 +86,7 @@ impl Visit {
         drop(bytes);
         match next {
             Next::Job(job) => out = self.wait_for(job, (place, room)).await?,
-            Next::Full if out.is_empty() => {
-                let why = "clients are paused: try again later";
-                return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, why));
-            }
+            Next::Full if out.is_empty() => return Err(paused()),
             Next::More | Next::Full | Next::Close => {}
         }
         if let Some(changes) = self.session.take_unlasting() {
@@ -126,6 +126,11 @@ impl Visit {
         self.session.note_end_of_job(replies.len());
         Ok(replies)
     }
+}
+
+fn paused() -> Failure {
+    let why = "clients are paused: try again later";
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, why)
 }
 
 fn ended() -> Failure {
@@ -171,6 +176,20 @@ mod tests {
         door.service.users.set_default_password(None);
         door.service.users.set_protected_mode(ProtectedMode::Off);
         assert_eq!(status("page.example:9121"), StatusCode::OK);
+    }
+
+    #[test]
+    fn a_login_that_waits_for_the_end_of_a_pause_is_refused() {
+        let door = door();
+        let status = || {
+            let visit = Visit::begin(&door, Origin::Within, &HeaderMap::new());
+            visit.map_or_else(|failure| failure.into_response().status(), |_| StatusCode::OK)
+        };
+        let mut admin = Session::new(Arc::clone(&door.service));
+        admin.run(b"CLIENT PAUSE 3600000\r\n", &mut Vec::new());
+        assert_eq!(status(), StatusCode::SERVICE_UNAVAILABLE);
+        admin.run(b"CLIENT UNPAUSE\r\n", &mut Vec::new());
+        assert_eq!(status(), StatusCode::OK);
     }
 
     #[test]
