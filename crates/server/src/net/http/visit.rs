@@ -34,24 +34,7 @@ impl Visit {
         origin: Origin,
         headers: &HeaderMap,
     ) -> Result<Visit, Failure> {
-        if let Origin::Tcp { peer, .. } = &origin
-            && protected::refusal(&door.service, peer.ip()).is_some()
-        {
-            let why = "the server is in protected mode, and no password is set: it answers clients \
-                       of its own machine alone; set a password, or `protected-mode no`";
-            return Err(Failure::new(StatusCode::FORBIDDEN, why));
-        }
-        if door.service.users.serves_this_machine_only()
-            && let Some(host) = headers.get(HOST)
-            && !host.to_str().is_ok_and(protected::is_of_this_machine)
-        {
-            let why = "the server is in protected mode, and no password is set: the header Host must \
-                       be an address or `localhost`, so that no page in a browser can read answers; \
-                       set a password, or `protected-mode no`";
-            return Err(Failure::new(StatusCode::FORBIDDEN, why));
-        }
-        let login = Login::of(headers);
-        let login = login.map_err(|why| Failure::new(StatusCode::UNAUTHORIZED, why))?;
+        let login = read_login(door, &origin, headers)?;
         let Some(session) = Session::connect(Arc::clone(&door.service), origin) else {
             let why = "max number of clients reached";
             return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, why));
@@ -126,6 +109,45 @@ impl Visit {
         self.session.note_end_of_job(replies.len());
         Ok(replies)
     }
+}
+
+/// Tells if the user that a request names may call a command. Nothing is executed, and nothing holds
+/// it up: neither other requests, nor a pause, nor the number of clients.
+///
+/// # Errors
+/// The refusal of the request, or that of the command.
+pub(super) fn expect_right(
+    door: &Door,
+    origin: Origin,
+    headers: &HeaderMap,
+    args: &[&[u8]],
+) -> Result<(), Failure> {
+    let login = read_login(door, &origin, headers)?;
+    let login = login.as_ref().map(|Login { user, password }| (&user[..], &password[..]));
+    let mut session = Session::connect_beyond_limit(Arc::clone(&door.service), origin);
+    let outcome = session.expect_right(login, args);
+    outcome.map_err(|refusal| Failure::of_reply(&String::from(refusal)))
+}
+
+/// The login in a request that protected mode lets in.
+fn read_login(door: &Door, origin: &Origin, headers: &HeaderMap) -> Result<Option<Login>, Failure> {
+    if let Origin::Tcp { peer, .. } = origin
+        && protected::refusal(&door.service, peer.ip()).is_some()
+    {
+        let why = "the server is in protected mode, and no password is set: it answers clients of \
+                   its own machine alone; set a password, or `protected-mode no`";
+        return Err(Failure::new(StatusCode::FORBIDDEN, why));
+    }
+    if door.service.users.serves_this_machine_only()
+        && let Some(host) = headers.get(HOST)
+        && !host.to_str().is_ok_and(protected::is_of_this_machine)
+    {
+        let why = "the server is in protected mode, and no password is set: the header Host must \
+                   be an address or `localhost`, so that no page in a browser can read answers; \
+                   set a password, or `protected-mode no`";
+        return Err(Failure::new(StatusCode::FORBIDDEN, why));
+    }
+    Login::of(headers).map_err(|why| Failure::new(StatusCode::UNAUTHORIZED, why))
 }
 
 fn paused() -> Failure {
