@@ -30,6 +30,10 @@ pub(crate) use pause::{Pause, Paused};
 
 use crate::store::format::Millis;
 
+/// Bytes that every client may send before they are executed: the least value of the limit of them,
+/// as in Redis.
+pub const QUERY_BYTES_LEAST: usize = 1 << 20;
+
 /// Limits of clients, which may be changed while clients are served: what comes next sees them.
 ///
 /// ```
@@ -220,6 +224,13 @@ impl Clients {
         }
         self.accepted.fetch_add(1, Ordering::Relaxed);
         Some(connected.add(origin, now))
+    }
+
+    /// Takes a client in that stays for a moment, however many there are.
+    pub(crate) fn admit_beyond_limit(&self, origin: Origin, now: Millis) -> Arc<Entry> {
+        // Relaxed: a count for reports.
+        self.accepted.fetch_add(1, Ordering::Relaxed);
+        self.lock().add(origin, now)
     }
 
     /// Takes a client of this process in.

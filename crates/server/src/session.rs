@@ -10,12 +10,12 @@ use crate::acl::{self, Login};
 use crate::admin::AppendFsync;
 use crate::clients::{Entry, Origin};
 use crate::command::client::{Client, Messages, Replies};
-use crate::command::execution::{Dispatched, dispatch, report_job};
+use crate::command::execution::{self, Dispatched, dispatch, report_job};
 use crate::databases::{Access, Databases};
 use crate::jobs::Job;
 use crate::protocol::reply::{Protocol, Reply};
 use crate::protocol::request::{self, Parser};
-use crate::refusal::refuse;
+use crate::refusal::{Refusal, refuse};
 use crate::service::Service;
 use crate::store::format::{self, Millis};
 use crate::store::keyspace::{self, Keys};
@@ -76,6 +76,13 @@ impl Session {
         Some(Session::of(service, entry, now))
     }
 
+    /// A session of a client that stays for a moment, however many there are.
+    pub(crate) fn connect_beyond_limit(service: Arc<Service>, origin: Origin) -> Session {
+        let now = service.options.clock.now();
+        let entry = service.clients.admit_beyond_limit(origin, now);
+        Session::of(service, entry, now)
+    }
+
     fn of(service: Arc<Service>, entry: Arc<Entry>, now: Millis) -> Session {
         let client = Client {
             id: entry.id,
@@ -131,6 +138,19 @@ impl Session {
             seen.is_closing = matches!(next, Next::Close);
         });
         (used, next)
+    }
+
+    /// Tells if the client may call a command, with a name and a password as that user. Nothing is
+    /// executed: the client waits for no pause.
+    ///
+    /// # Errors
+    /// The refusal that the command would have.
+    pub(crate) fn expect_right(
+        &mut self,
+        login: Option<(&[u8], &[u8])>,
+        args: &[&[u8]],
+    ) -> Result<(), Refusal> {
+        execution::expect_right(&self.service, &mut self.client, login, args)
     }
 
     /// The database of a service that syncs always.

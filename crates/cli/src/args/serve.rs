@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use sapwood_server::clients::OutputLimits;
+use sapwood_server::clients::{OutputLimits, QUERY_BYTES_LEAST};
 
-use crate::terminal::format::parse_bytes;
+use crate::terminal::format::{bytes, parse_bytes};
 
 /// The options of a server. A flag goes before the environment, and that before the file.
 #[derive(Debug, clap::Args)]
@@ -151,13 +151,13 @@ pub(crate) struct Clients {
     pub(crate) client_output_buffer_limit: OutputLimits,
 
     /// Bytes that a client may send before they can be executed, those between MULTI and EXEC among
-    /// them; a client with more is closed
+    /// them, 1M at least; a client with more is closed
     #[arg(
         long,
         value_name = "BYTES",
         env = "SAPWOOD_CLIENT_QUERY_BUFFER_LIMIT",
         default_value = "1G",
-        value_parser = parse_bytes
+        value_parser = parse_query_bytes
     )]
     pub(crate) client_query_buffer_limit: u64,
 
@@ -332,6 +332,15 @@ fn parse_output_limits(text: &str) -> Result<OutputLimits, String> {
         "limits are a class (normal or pubsub), two numbers of bytes, and seconds, such as `pubsub 32mb 8mb 60`"
             .to_owned()
     })
+}
+
+/// A number of bytes. Fewer would close clients whose requests come in two parts.
+fn parse_query_bytes(text: &str) -> Result<u64, String> {
+    let (given, least) = (parse_bytes(text)?, QUERY_BYTES_LEAST as u64);
+    match given >= least {
+        true => Ok(given),
+        false => Err(format!("clients must be able to send {} at least", bytes(least))),
+    }
 }
 
 fn parse_mode(text: &str) -> Result<u32, String> {

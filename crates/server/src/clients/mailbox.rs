@@ -71,7 +71,8 @@ impl Mailbox {
         self.has_messages.load(Ordering::Acquire)
     }
 
-    /// The messages that have come. Those that were taken before have been sent.
+    /// The messages that have come. Those that were taken before have been sent, or the connection
+    /// notes anew how many bytes are left.
     pub(crate) fn take(&self) -> Vec<u8> {
         let mut inside = self.lock();
         // Release: pairs with the swap in `post`.
@@ -83,7 +84,12 @@ impl Mailbox {
 
     /// Notes that the client has taken the messages that the connection took.
     pub(crate) fn sent(&self) {
-        self.lock().bytes_taken = 0;
+        self.left(0);
+    }
+
+    /// Notes how many bytes the client has not taken of the messages that the connection took.
+    pub(crate) fn left(&self, bytes: usize) {
+        self.lock().bytes_taken = bytes;
     }
 
     /// Bytes of messages that the client has not taken.
@@ -182,8 +188,14 @@ mod tests {
         mailbox.sent();
         post();
         assert!(!mailbox.is_ended(), "16 of 20 bytes, since 8 were sent");
+        assert_eq!(mailbox.take().len(), 16);
+        mailbox.left(3);
+        assert_eq!(mailbox.bytes(), 3);
         post();
-        assert!(mailbox.is_ended(), "24 of 20 bytes");
+        post();
+        assert!(!mailbox.is_ended(), "19 of 20 bytes, since 13 of 16 were sent");
+        post();
+        assert!(mailbox.is_ended(), "27 of 20 bytes");
         post();
         assert_eq!(mailbox.take(), b"", "it is closed");
     }

@@ -3,11 +3,13 @@
 use crate::acl::{self, Context, DEFAULT, FileError, Reason, Selector, Users, has_spaces};
 use crate::catalog::{Categories, Flags, categories};
 use crate::command::arguments::{help, integer, is};
+use crate::command::client::Client;
 use crate::command::{self, Answer, Call, Command, Run, resolve};
 use crate::jobs::Job;
 use crate::protocol::reply::Reply;
 use crate::refusal::refuse;
 use crate::refusal::{Refusal, SYNTAX};
+use crate::service::Service;
 
 const fn subcommand(name: &'static str, arity: isize, run: Run) -> Command {
     Command::new("server", name, arity, run)
@@ -87,20 +89,26 @@ const ACL: &[Command] = &[
 const WRONG_PASSWORD: Refusal =
     Refusal::text("WRONGPASS invalid username-password pair or user is disabled.");
 
-/// Lets the client be a user, if the password is right.
-pub(crate) fn authenticate(call: &mut Call<'_>, name: &[u8], password: &[u8]) -> Answer {
-    match call.service.users.authenticate(name, password) {
+/// Lets a client be a user, if the password is right. A refusal is noted under the command that the
+/// client said it with.
+pub(crate) fn authenticate(
+    service: &Service,
+    client: &mut Client,
+    command: &[u8],
+    name: &[u8],
+    password: &[u8],
+) -> Answer {
+    match service.users.authenticate(name, password) {
         Some(user) => {
-            call.client.log_in(user);
+            client.log_in(user);
             Ok(())
         }
         None => {
-            let context = match call.client.transaction {
+            let context = match client.transaction {
                 Some(_) => Context::Multi,
                 None => Context::TopLevel,
             };
-            let what = (Reason::Auth, context);
-            call.client.note_refusal(call.service, what, call.args[0], name);
+            client.note_refusal(service, (Reason::Auth, context), command, name);
             Err(WRONG_PASSWORD)
         }
     }
@@ -120,7 +128,7 @@ fn auth(call: &mut Call<'_>) -> Answer {
         [name, password] => (name, password),
         _ => return Err(SYNTAX),
     };
-    authenticate(call, name, password)?;
+    authenticate(call.service, call.client, call.args[0], name, password)?;
     call.reply.simple("OK");
     Ok(())
 }

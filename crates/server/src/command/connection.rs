@@ -129,7 +129,7 @@ fn hello(call: &mut Call<'_>) -> Answer {
         };
     }
     if let Some((name, password)) = login {
-        authenticate(call, name, password)?;
+        authenticate(call.service, call.client, call.args[0], name, password)?;
     }
     if !call.client.login.is_authenticated() {
         return Err(HELLO_NEEDS_LOGIN);

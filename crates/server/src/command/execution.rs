@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::acl::{Context, Denied};
 use crate::catalog::Flags;
 use crate::clients::{Entry, Paused};
+use crate::command::acl::authenticate;
 use crate::command::client::{ARGUMENT_BYTES, Client};
 use crate::command::{self, Answer, Call, Command, pubsub};
 use crate::databases::{Access, Databases};
@@ -183,11 +184,42 @@ pub(crate) fn report_job(
 
 const NOT_AUTHENTICATED: Refusal = Refusal::text("NOAUTH Authentication required.");
 
+/// Tells if a client may call a command, with a name and a password as that user. Nothing is
+/// executed: the client waits for no pause.
+pub(crate) fn expect_right(
+    service: &Service,
+    client: &mut Client,
+    login: Option<(&[u8], &[u8])>,
+    args: &[&[u8]],
+) -> Result<(), Refusal> {
+    let command = command::resolve(args)?;
+    let outcome = match login {
+        Some((name, password)) => authenticate(service, client, b"HELLO", name, password),
+        None => Ok(()),
+    };
+    let outcome = outcome.and_then(|()| permit_user(service, client, command, args));
+    if let Err(refusal) = &outcome {
+        service.note_refusal(Some(command), refusal);
+    }
+    outcome
+}
+
 /// Whether a client may call a command now.
 fn permit(
     service: &Service,
     client: &mut Client,
     databases: &Databases,
+    command: &'static Command,
+    args: &[&[u8]],
+) -> Result<(), Refusal> {
+    permit_user(service, client, command, args)?;
+    has_room(service, databases, command)
+}
+
+/// Refuses what the client's user may not call, and all to a client that has to say a password.
+fn permit_user(
+    service: &Service,
+    client: &mut Client,
     command: &'static Command,
     args: &[&[u8]],
 ) -> Result<(), Refusal> {
@@ -212,7 +244,7 @@ fn permit(
             Denied::Channel(_) => Refusal::text("NOPERM No permissions to access a channel"),
         })?;
     }
-    has_room(service, databases, command)
+    Ok(())
 }
 
 /// Whether a client may call a command of a transaction still.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::acl::{NewUsersChannels, ProtectedMode, Secret};
 use crate::admin::{AppendFsync, Debug, SaveRule, Shutdown};
 use crate::catalog::{Categories, Flags};
+use crate::clients::QUERY_BYTES_LEAST;
 use crate::command::arguments::{float, integer, is};
 use crate::command::{Answer, Call, Command, Run};
 use crate::command::{backups, info};
@@ -222,9 +223,6 @@ fn wait(call: &mut Call<'_>) -> Answer {
     call.reply.integer(0);
     Ok(())
 }
-
-/// Bytes that every client may send before they are executed.
-const QUERY_BYTES_LEAST: usize = 1 << 20;
 
 /// A parameter of `CONFIG`.
 struct Parameter {

@@ -58,8 +58,8 @@ struct Connection<S> {
     /// Replies that the client has not taken, from `sent` on.
     replies: Vec<u8>,
     sent: usize,
-    /// Whether they are messages: the mailbox counts those.
-    are_messages: bool,
+    /// The end of the messages among them, 0 without any: the mailbox counts what is before it.
+    messages_end: usize,
     /// Changes that are to last before `replies` are sent.
     lasting: Option<Box<Lasting>>,
     /// Whether the client has closed its side.
@@ -93,7 +93,7 @@ where
         may_go_on: false,
         replies: Vec::new(),
         sent: 0,
-        are_messages: false,
+        messages_end: 0,
         lasting: None,
         is_input_ended: false,
         is_ending: false,
@@ -197,7 +197,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         debug_assert!(self.replies.is_empty(), "messages wait until replies are sent");
         self.replies = mailbox.take();
-        self.are_messages = true;
+        self.messages_end = self.replies.len();
         self.session.note_messages(self.replies.len());
         true
     }
@@ -209,7 +209,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let mut messages = mailbox.take();
             self.session.note_messages(messages.len());
             self.replies.append(&mut messages);
-            self.are_messages = true;
+            // Replies before them count as messages from here on: no byte counts twice.
+            self.messages_end = self.replies.len();
         }
         self.replies.extend_from_slice(replies);
         self.may_go_on = !self.rest.is_empty();
@@ -327,23 +328,35 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.sent < self.replies.len() {
             let replies = &self.replies[self.sent..];
-            let sent = ready!(Pin::new(&mut self.stream).poll_write(context, replies))?;
-            if sent == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            match Pin::new(&mut self.stream).poll_write(context, replies)? {
+                Poll::Ready(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(sent) => self.sent += sent,
+                Poll::Pending => {
+                    self.note_left();
+                    return Poll::Pending;
+                }
             }
-            self.sent += sent;
             self.session.note_life();
         }
         if self.sent > 0 {
             (self.replies, self.sent) = (Vec::new(), 0);
             self.session.note_kept(0);
-            if mem::take(&mut self.are_messages) {
+            if mem::take(&mut self.messages_end) > 0 {
                 self.session.entry().mailbox.sent();
             }
             // What encrypts has a buffer of its own.
             ready!(Pin::new(&mut self.stream).poll_flush(context))?;
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Notes the bytes that the client has not taken: of messages, and of replies.
+    fn note_left(&self) {
+        let messages = self.messages_end.saturating_sub(self.sent);
+        if self.messages_end > 0 {
+            self.session.entry().mailbox.left(messages);
+        }
+        self.session.note_kept(self.replies.len() - self.sent - messages);
     }
 
     /// Sends replies, and keeps those that the client does not take now.
@@ -387,7 +400,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::task::Waker;
 
     use sapwood::Db;
     use sapwood::aggregate::Cancel;
@@ -395,20 +409,37 @@ mod tests {
 
     use super::*;
     use crate::Service;
+    use crate::clients::OutputLimits;
+    use crate::clock::Clock;
     use crate::service::Options;
+
+    /// Bytes that a stream holds.
+    const STREAM_BYTES: usize = 1 << 10;
 
     /// A connection that reads and writes nothing by itself, and its client.
     fn connection() -> (Connection<DuplexStream>, DuplexStream) {
         let service = Service::new(Db::in_memory(), Options::default()).expect("memory");
-        let (client, stream) = tokio::io::duplex(1 << 10);
+        connection_to(&Arc::new(service))
+    }
+
+    /// A service whose clients leave so much unread at most, and whose clock stands at 0.
+    fn service(limits: &str) -> Arc<Service> {
+        let output_limits = OutputLimits::default().with(limits).expect("limits");
+        let clock = Clock::Manual(AtomicU64::new(0));
+        let options = Options { output_limits, clock, ..Options::default() };
+        Arc::new(Service::new(Db::in_memory(), options).expect("memory"))
+    }
+
+    fn connection_to(service: &Arc<Service>) -> (Connection<DuplexStream>, DuplexStream) {
+        let (client, stream) = tokio::io::duplex(STREAM_BYTES);
         let connection = Connection {
             stream,
-            session: Session::new(Arc::new(service)),
+            session: Session::new(Arc::clone(service)),
             rest: Vec::new(),
             may_go_on: false,
             replies: Vec::new(),
             sent: 0,
-            are_messages: false,
+            messages_end: 0,
             lasting: None,
             is_input_ended: false,
             is_ending: false,
@@ -523,6 +554,99 @@ mod tests {
     impl Step {
         fn is_ended(&self) -> bool {
             matches!(self, Step::Ended)
+        }
+    }
+
+    /// Lets a connection do what it can; answers the bytes that its client has not taken, of replies
+    /// and of messages.
+    fn unread(connection: &mut Connection<DuplexStream>) -> (usize, usize) {
+        let polled = connection.poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending());
+        let entry = connection.session.entry();
+        let replies = entry.seen().bytes_kept;
+        (replies, entry.mailbox.bytes())
+    }
+
+    /// Takes what a stream holds.
+    async fn take(client: &mut DuplexStream) {
+        let mut taken = [0; STREAM_BYTES];
+        client.read_exact(&mut taken).await.expect("the stream is full");
+    }
+
+    /// A message of 3,009 bytes.
+    fn post_3009(connection: &Connection<DuplexStream>) {
+        let messages = connection.session.to_messages();
+        messages.post(|reply| reply.bulk(&[b'm'; 3_000]));
+    }
+
+    #[test]
+    fn messages_count_until_they_are_sent() {
+        let service = service("normal 0 2000 60");
+        let (mut connection, mut client) = connection_to(&service);
+        run(async {
+            post_3009(&connection);
+            // The first 1,024 bytes are in the stream.
+            assert_eq!(unread(&mut connection), (0, 1_985));
+            // A client that takes them slowly is within the soft limit.
+            service.close_full_clients();
+            service.set_clock(60_000);
+            service.close_full_clients();
+            assert!(!connection.session.entry().mailbox.is_full());
+            take(&mut client).await;
+            assert_eq!(unread(&mut connection), (0, 961));
+            // Those that have come since count whole.
+            post_3009(&connection);
+            assert_eq!(unread(&mut connection), (0, 3_970));
+            take(&mut client).await;
+            // The rest of the first ones is sent, and 63 bytes of the others.
+            assert_eq!(unread(&mut connection), (0, 2_946));
+            // One that takes nothing is not.
+            service.close_full_clients();
+            service.set_clock(120_000);
+            service.close_full_clients();
+            assert!(connection.session.entry().mailbox.is_full());
+        });
+    }
+
+    #[test]
+    fn replies_count_until_they_are_sent() {
+        run(async {
+            let (mut connection, mut client) = connection();
+            connection.keep(&mut vec![b'r'; 3_009], 0);
+            assert_eq!(unread(&mut connection), (1_985, 0));
+            take(&mut client).await;
+            assert_eq!(unread(&mut connection), (961, 0));
+            take(&mut client).await;
+            assert_eq!(unread(&mut connection), (0, 0));
+        });
+    }
+
+    #[test]
+    fn the_reply_of_a_job_counts_until_it_is_sent() {
+        run(async {
+            let (mut connection, mut client) = connection();
+            post_3009(&connection);
+            assert_eq!(unread(&mut connection), (0, 1_985));
+            // Messages, messages behind them, and the reply behind all.
+            post_3009(&connection);
+            connection.keep_behind(&[b'r'; 2_000]);
+            assert_eq!(unread(&mut connection), (2_000, 4_994));
+            let sums = [(2_000, 3_970), (2_000, 2_946), (2_000, 1_922), (2_000, 898), (1_874, 0)];
+            for sum in sums {
+                take(&mut client).await;
+                assert_eq!(unread(&mut connection), sum);
+            }
+        });
+    }
+
+    #[test]
+    fn the_reply_of_a_job_is_bounded() {
+        let service = service("normal 4000 0 0");
+        for (bytes, is_closed) in [(5_000, false), (5_025, true)] {
+            let (mut connection, _client) = connection_to(&service);
+            connection.keep_behind(&vec![b'r'; bytes]);
+            assert_eq!(unread(&mut connection), (bytes - STREAM_BYTES, 0));
+            assert_eq!(connection.session.entry().mailbox.is_full(), is_closed, "{bytes} bytes");
         }
     }
 

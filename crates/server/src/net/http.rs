@@ -23,7 +23,8 @@
 //! | `failure` | refusals, as Druid writes them |
 //!
 //! Each request about roll-ups is a command of a client of its own. So users, rights, limits, jobs and counts
-//! are those of the Redis protocol: what is closed there is closed here.
+//! are those of the Redis protocol: what is closed there is closed here. Metrics need a right and are no
+//! command: a scraper is answered while clients are paused, or as many as may be.
 
 mod body;
 mod connections;
@@ -43,7 +44,7 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
@@ -57,13 +58,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::Service;
 use crate::clients::Origin;
+use crate::command;
 use crate::net::listener::GREETING_TIMEOUT;
 use crate::net::metrics;
 
-use body::{Bodies, Room};
+use body::Bodies;
 use connections::{Connections, Place};
 use failure::Failure;
-use visit::Visit;
 
 /// A pause when the process has no descriptors left for a connection.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -210,13 +211,19 @@ impl Door {
             .await;
     }
 
-    /// Whether a client may read metrics: they tell what `INFO` tells.
-    async fn expect_metrics(&self, headers: &HeaderMap, origin: Origin) -> Result<(), Failure> {
-        if self.has_open_metrics || self.service.users.default_user().needs_no_password() {
+    /// Tells if a client may read metrics: they tell what `INFO` tells. They are open where a client
+    /// that says no password may call it. A scrape waits for nothing, so there are no more at a time
+    /// than threads.
+    fn expect_metrics(&self, headers: &HeaderMap, origin: Origin) -> Result<(), Failure> {
+        const INFO: &[&[u8]] = &[b"INFO"];
+        let all = self.service.users.default_user();
+        let may_all = all.is_on
+            && all.needs_no_password()
+            && command::find(INFO[0]).is_some_and(|info| all.check(info, INFO).is_ok());
+        if self.has_open_metrics || may_all {
             return Ok(());
         }
-        let visit = Visit::begin(self, origin, headers)?;
-        visit.call(&[b"INFO", b"modules"], Room::default()).await.map(drop)
+        visit::expect_right(self, origin, headers, INFO)
     }
 
     async fn answer(
@@ -227,7 +234,7 @@ impl Door {
     ) -> Response<Full<Bytes>> {
         if druid::is_about(request.uri().path()) {
             return match place.is_spare {
-                true => Failure::too_many().into_response(),
+                true => refuse_spare(),
                 false => druid::answer(self, request, origin).await,
             };
         }
@@ -238,7 +245,7 @@ impl Door {
         let (head, _no_body) = request.into_parts();
         match head.uri.path() {
             "/metrics" => {
-                if let Err(failure) = self.expect_metrics(&head.headers, origin).await {
+                if let Err(failure) = self.expect_metrics(&head.headers, origin) {
                     return failure.into_response();
                 }
                 let form = metrics::Form::of(&header(&head.headers, &ACCEPT));
@@ -262,6 +269,14 @@ impl Door {
     }
 }
 
+/// The answer about roll-ups to a connection beyond the limit. It ends the connection: the client
+/// comes anew, and may get a place.
+fn refuse_spare() -> Response<Full<Bytes>> {
+    let mut response = Failure::too_many().into_response();
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
 /// A header in small letters; empty without it.
 fn header(headers: &HeaderMap, name: &HeaderName) -> String {
     let value = headers.get(name).and_then(|value| value.to_str().ok());
@@ -273,4 +288,55 @@ fn text(status: StatusCode, form: &'static str, text: impl Into<Bytes>) -> Respo
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(form));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood::Db;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::service::Options;
+
+    /// What connections share, with one request about roll-ups at a time.
+    pub(super) fn door() -> Door {
+        let service = Service::new(Db::in_memory(), Options::default()).expect("memory");
+        Door {
+            service: Arc::new(service),
+            ending: CancellationToken::new(),
+            requests: Arc::new(Semaphore::new(1)),
+            bodies: Bodies::default(),
+            has_open_metrics: false,
+        }
+    }
+
+    #[test]
+    fn a_connection_beyond_the_limit_ends_with_its_refusal() {
+        let connections = Arc::<Connections>::default();
+        let mut places = Vec::new();
+        let spare = loop {
+            let place = connections.enter().expect("some more are let in");
+            if place.is_spare {
+                break place;
+            }
+            place.answer();
+            places.push(place);
+        };
+        let door = door();
+        let (mut client, stream) = tokio::io::duplex(1 << 10);
+        let asking = async {
+            // No body, and no wish to end: the server ends the connection, or it stays.
+            let request = b"GET /druid/v2/datasources HTTP/1.1\r\nHost: localhost\r\n\r\n";
+            client.write_all(request).await.expect("the server reads");
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.expect("the server answers");
+            answer.to_ascii_lowercase()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let ((), answer) = runtime
+            .expect("a thread")
+            .block_on(async { tokio::join!(door.serve(stream, Origin::Within, &spare), asking) });
+        assert!(answer.starts_with("http/1.1 429 "), "{answer}");
+        assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+    }
 }

@@ -412,6 +412,74 @@ fn users_and_rights_are_those_of_the_redis_protocol() {
     assert!(objects.contains(&"sw.ingest".into()), "{objects:?}");
 }
 
+/// The status of metrics, for a user and a password or none.
+fn metrics(running: &Running, user: Option<&str>) -> u16 {
+    let login = user.map_or_else(|| "X-None: 1".to_owned(), login);
+    running.ask(&format!("GET /metrics HTTP/1.1\r\n{login}"), b"").status
+}
+
+#[test]
+fn metrics_are_closed_where_info_is() {
+    let running = Running::new();
+    let mut admin = Client::new(&running.service);
+    // The rules of the first user change below.
+    assert_eq!(admin.line("acl setuser root on >pw ~* &* +@all"), ok());
+    assert_eq!(admin.line("auth root pw"), ok());
+    assert_eq!(admin.line("acl setuser scraper on >pw +info"), ok());
+    assert_eq!(admin.line("acl setuser reader on >pw ~* +get"), ok());
+    for (rules, status) in [
+        ("on nopass", 200),
+        ("off", 401),
+        ("on -info", 403),
+        ("+info", 200),
+        ("-@all", 403),
+        ("+info", 200),
+        ("(+get) -info", 403),
+        ("(+info)", 200),
+        ("resetpass clearselectors +@all", 401),
+    ] {
+        assert_eq!(admin.line(&format!("acl setuser default {rules}")), ok(), "{rules}");
+        assert_eq!(metrics(&running, None), status, "{rules}");
+        assert_eq!(metrics(&running, Some("scraper:pw")), 200, "{rules}");
+    }
+    assert_eq!(metrics(&running, Some("reader:pw")), 403);
+    assert_eq!(metrics(&running, Some("scraper:wrong")), 401);
+    // What is refused is in the log, as of commands.
+    let Value::Array(log) = admin.line("acl log") else { panic!("no list") };
+    let has = |name: &str, value: &str| log.iter().any(|entry| field(entry, name) == value.into());
+    assert!(has("reason", "auth") && has("object", "info"), "{log:?}");
+}
+
+#[test]
+fn metrics_wait_for_nothing() {
+    let (running, mut client) = Running::with_edits();
+    // All say a password.
+    assert_eq!(client.line("acl setuser scraper on >pw +info"), ok());
+    assert_eq!(client.line("acl setuser default >pw"), ok());
+    let head = format!("POST /druid/v2 HTTP/1.1\r\n{JSON}\r\n{}", login("default:pw"));
+    let statuses = || {
+        let query = running.ask(&head, BY_PAGE.as_bytes());
+        (query.status, metrics(&running, Some("scraper:pw")))
+    };
+    assert_eq!(client.line("client pause 100000"), ok());
+    assert_eq!(statuses(), (503, 200));
+    assert_eq!(client.line("client unpause"), ok());
+    running.service.limits().set_clients(0);
+    assert_eq!(statuses(), (503, 200));
+    running.service.limits().set_clients(10_000);
+    let held = running.hold_jobs();
+    let mut streams: Vec<TcpStream> = (0..64).map(|_| running.connect()).collect();
+    for stream in &mut streams {
+        stream.write_all(&request(&head, BY_PAGE.as_bytes())).expect("the server reads");
+    }
+    until(|| matches!(client.line("sw.jobs"), Value::Array(jobs) if jobs.len() == 64));
+    assert_eq!(statuses(), (429, 200));
+    drop(held);
+    for stream in &mut streams {
+        assert_eq!(response(stream).status, 200);
+    }
+}
+
 #[test]
 fn the_work_of_a_client_that_goes_is_given_up() {
     let (running, mut client) = Running::with_edits();

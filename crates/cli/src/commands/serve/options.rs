@@ -191,6 +191,19 @@ mod tests {
     }
 
     #[test]
+    fn every_client_may_send_a_mebibyte() {
+        for text in ["0", "1", "1023K"] {
+            let words = ["serve", "--client-query-buffer-limit", text];
+            let refused = command().try_get_matches_from(words).expect_err(text).to_string();
+            assert!(refused.contains("clients must be able to send 1.0 MiB at least"), "{refused}");
+        }
+        for (text, bytes) in [("1M", 1_u64 << 20), ("2G", 2 << 30)] {
+            let options = read(&["--client-query-buffer-limit", text]).expect("options");
+            assert_eq!(options.serve.clients.client_query_buffer_limit, bytes);
+        }
+    }
+
+    #[test]
     fn files_that_cannot_be_used_are_named() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let path = file.path().to_str().expect("text");
@@ -200,6 +213,7 @@ mod tests {
             ("port = 1\nport = [", "line 2"),
             ("[port]\na = 1", "`port` must be"),
             ("config = 'x'", "no option `config`"),
+            ("client-query-buffer-limit = 0", "send 1.0 MiB at least"),
         ] {
             fs::write(file.path(), text).expect("it is written");
             match read(&["--config", path]) {

@@ -2,7 +2,8 @@
 //!
 //! At the limit a new connection takes the place of the one that has waited longest for the head of
 //! a request: heads that never come keep no place, and a probe of the server's health is answered.
-//! Where all are being answered, some more are let in, which are not answered about roll-ups.
+//! Where all are being answered, some more are let in, whose requests about roll-ups are refused. Such a
+//! refusal ends the connection, which would be one of those beyond the limit for as long as it stays.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -69,9 +70,13 @@ impl Connections {
 }
 
 impl Place {
-    /// Notes that the connection waits for a head.
+    /// Notes that the connection waits for a head, unless another has taken its place.
     pub(super) fn wait(&self) {
         let mut state = self.connections.state();
+        // It is cancelled under this lock, and its place is given back: it must not be taken twice.
+        if self.taken.is_cancelled() {
+            return;
+        }
         let number = state.next;
         state.next += 1;
         state.waiting.insert(number, self.taken.clone());
@@ -132,5 +137,22 @@ mod tests {
         drop(spare);
         places.pop();
         assert!(connections.enter().is_some_and(|place| !place.is_spare));
+    }
+
+    #[test]
+    fn a_place_that_is_taken_while_its_answer_ends_is_not_taken_again() {
+        let connections = Arc::new(Connections::default());
+        let places: Vec<Place> = (0..MOST).filter_map(|_| connections.enter()).collect();
+        let next = connections.enter().expect("the first one waits for a head");
+        assert!(places[0].taken.is_cancelled());
+        // Its head had come, and its task goes on to the next one before it is dropped.
+        places[0].answer();
+        places[0].wait();
+        places[1..].iter().for_each(Place::answer);
+        next.answer();
+        let spare = connections.enter().expect("some more are let in");
+        assert!(spare.is_spare, "there is no other place to be taken");
+        drop((places, next, spare));
+        assert_eq!(connections.state().open, 0);
     }
 }

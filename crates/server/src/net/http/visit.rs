@@ -34,24 +34,7 @@ impl Visit {
         origin: Origin,
         headers: &HeaderMap,
     ) -> Result<Visit, Failure> {
-        if let Origin::Tcp { peer, .. } = &origin
-            && protected::refusal(&door.service, peer.ip()).is_some()
-        {
-            let why = "the server is in protected mode, and no password is set: it answers clients \
-                       of its own machine alone; set a password, or `protected-mode no`";
-            return Err(Failure::new(StatusCode::FORBIDDEN, why));
-        }
-        if door.service.users.serves_this_machine_only()
-            && let Some(host) = headers.get(HOST)
-            && !host.to_str().is_ok_and(protected::is_of_this_machine)
-        {
-            let why = "the server is in protected mode, and no password is set: the header Host must \
-                       be an address or `localhost`, so that no page in a browser can read answers; \
-                       set a password, or `protected-mode no`";
-            return Err(Failure::new(StatusCode::FORBIDDEN, why));
-        }
-        let login = Login::of(headers);
-        let login = login.map_err(|why| Failure::new(StatusCode::UNAUTHORIZED, why))?;
+        let login = read_login(door, &origin, headers)?;
         let Some(session) = Session::connect(Arc::clone(&door.service), origin) else {
             let why = "max number of clients reached";
             return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, why));
@@ -62,10 +45,13 @@ impl Visit {
             hello.extend([b"AUTH", &user[..], password]);
         }
         let mut said = Vec::new();
-        visit.session.run(&request(&hello), &mut said);
-        match replies::error(&said) {
-            Some(error) => Err(Failure::of_reply(&error)),
-            None => Ok(visit),
+        let (_used, next) = visit.session.run(&request(&hello), &mut said);
+        match (replies::error(&said), next) {
+            (Some(error), _) => Err(Failure::of_reply(&error)),
+            // The login waits as well: what came behind it would be a command of another user.
+            (None, Next::Full) if said.is_empty() => Err(paused()),
+            (None, _) if said.is_empty() => Err(ended()),
+            (None, _) => Ok(visit),
         }
     }
 
@@ -83,10 +69,7 @@ impl Visit {
         drop(bytes);
         match next {
             Next::Job(job) => out = self.wait_for(job, (place, room)).await?,
-            Next::Full if out.is_empty() => {
-                let why = "clients are paused: try again later";
-                return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, why));
-            }
+            Next::Full if out.is_empty() => return Err(paused()),
             Next::More | Next::Full | Next::Close => {}
         }
         if let Some(changes) = self.session.take_unlasting() {
@@ -128,6 +111,50 @@ impl Visit {
     }
 }
 
+/// Tells if the user that a request names may call a command. Nothing is executed, and nothing holds
+/// it up: neither other requests, nor a pause, nor the number of clients.
+///
+/// # Errors
+/// The refusal of the request, or that of the command.
+pub(super) fn expect_right(
+    door: &Door,
+    origin: Origin,
+    headers: &HeaderMap,
+    args: &[&[u8]],
+) -> Result<(), Failure> {
+    let login = read_login(door, &origin, headers)?;
+    let login = login.as_ref().map(|Login { user, password }| (&user[..], &password[..]));
+    let mut session = Session::connect_beyond_limit(Arc::clone(&door.service), origin);
+    let outcome = session.expect_right(login, args);
+    outcome.map_err(|refusal| Failure::of_reply(&String::from(refusal)))
+}
+
+/// The login in a request that protected mode lets in.
+fn read_login(door: &Door, origin: &Origin, headers: &HeaderMap) -> Result<Option<Login>, Failure> {
+    if let Origin::Tcp { peer, .. } = origin
+        && protected::refusal(&door.service, peer.ip()).is_some()
+    {
+        let why = "the server is in protected mode, and no password is set: it answers clients of \
+                   its own machine alone; set a password, or `protected-mode no`";
+        return Err(Failure::new(StatusCode::FORBIDDEN, why));
+    }
+    if door.service.users.serves_this_machine_only()
+        && let Some(host) = headers.get(HOST)
+        && !host.to_str().is_ok_and(protected::is_of_this_machine)
+    {
+        let why = "the server is in protected mode, and no password is set: the header Host must \
+                   be an address or `localhost`, so that no page in a browser can read answers; \
+                   set a password, or `protected-mode no`";
+        return Err(Failure::new(StatusCode::FORBIDDEN, why));
+    }
+    Login::of(headers).map_err(|why| Failure::new(StatusCode::UNAUTHORIZED, why))
+}
+
+fn paused() -> Failure {
+    let why = "clients are paused: try again later";
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, why)
+}
+
 fn ended() -> Failure {
     let why = "the server ends, or has ended this client";
     Failure::new(StatusCode::SERVICE_UNAVAILABLE, why)
@@ -149,25 +176,10 @@ fn request(args: &[&[u8]]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use hyper::header::HeaderValue;
-    use sapwood::Db;
-    use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::Service;
     use crate::acl::{ProtectedMode, Secret};
-    use crate::net::http::body::Bodies;
-    use crate::service::Options;
-
-    fn door() -> Door {
-        let service = Service::new(Db::in_memory(), Options::default()).expect("memory");
-        Door {
-            service: Arc::new(service),
-            ending: CancellationToken::new(),
-            requests: Arc::new(Semaphore::new(1)),
-            bodies: Bodies::default(),
-            has_open_metrics: false,
-        }
-    }
+    use crate::net::http::tests::door;
 
     #[test]
     fn a_page_whose_name_has_an_address_of_this_machine_is_let_in_with_a_password() {
@@ -186,6 +198,20 @@ mod tests {
         door.service.users.set_default_password(None);
         door.service.users.set_protected_mode(ProtectedMode::Off);
         assert_eq!(status("page.example:9121"), StatusCode::OK);
+    }
+
+    #[test]
+    fn a_login_that_waits_for_the_end_of_a_pause_is_refused() {
+        let door = door();
+        let status = || {
+            let visit = Visit::begin(&door, Origin::Within, &HeaderMap::new());
+            visit.map_or_else(|failure| failure.into_response().status(), |_| StatusCode::OK)
+        };
+        let mut admin = Session::new(Arc::clone(&door.service));
+        admin.run(b"CLIENT PAUSE 3600000\r\n", &mut Vec::new());
+        assert_eq!(status(), StatusCode::SERVICE_UNAVAILABLE);
+        admin.run(b"CLIENT UNPAUSE\r\n", &mut Vec::new());
+        assert_eq!(status(), StatusCode::OK);
     }
 
     #[test]
