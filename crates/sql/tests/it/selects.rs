@@ -715,6 +715,31 @@ fn aggregates_of_two_values_answer_as_others_do() {
     }
 }
 
+#[test]
+fn texts_that_are_sorted_by_a_null_are_joined() {
+    let db = Memory::default().with(
+        "t",
+        "id:i32, g:text, n:text?, k:i32?, key(id)",
+        "(1, 'x', 'b', null), (2, 'x', 'a', 1), (3, 'x', 'c', 0), (4, 'x', null, 5), (5, 'x', 'd', null), (6, 'y', 'e', null)",
+    );
+    for (order, expected) in [
+        ("k", ["x c,a,b,d", "y e"]),
+        ("k desc", ["x a,c,b,d", "y e"]),
+        ("k nulls last", ["x c,a,b,d", "y e"]),
+        ("k nulls first", ["x b,d,c,a", "y e"]),
+        ("k desc nulls first", ["x b,d,a,c", "y e"]),
+    ] {
+        let sql =
+            format!("select g, string_agg(n, ',' order by {order}) from t group by g order by g");
+        assert_eq!(db.rows(&sql), expected, "{order}");
+    }
+    // Other aggregates of two values pass over rows with a null.
+    assert_eq!(
+        db.value("select arg_max(n, k), arg_min(n, k), corr(k, id) from t where id < 4"),
+        "a c -1"
+    );
+}
+
 /// Expects the answers of DuckDB 2.0.
 #[test]
 fn times_and_angles_answer_as_others_do() {
