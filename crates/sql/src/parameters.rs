@@ -3,7 +3,7 @@
 //! Each takes its place as one literal, after the text was cut into tokens: a text stays a text,
 //! whatever quotes and semicolons are in it.
 
-use sapwood_schema::{Precision, Type, Value};
+use sapwood_schema::{DECIMAL_DIGITS_MAX, Precision, Type, Value, decimal_of_text};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{Error, Result};
@@ -110,6 +110,10 @@ fn literal(value: &Value<'_>) -> Result<String> {
         Value::Huge(number) => number.to_string(),
         Value::Float(number) if number.is_finite() => signed(format!("{number:e}")),
         Value::Float(number) => format!("cast('{number}' as double)"),
+        // A number without a point would be a whole number.
+        Value::Decimal { scale: 0, .. } => {
+            format!("cast({value} as decimal({DECIMAL_DIGITS_MAX},0))")
+        }
         Value::Decimal { .. } => signed(value.to_string()),
         Value::Date(_) => format!("cast('{value}' as date)"),
         Value::Timestamp { precision, .. } => {
@@ -134,13 +138,16 @@ fn literal(value: &Value<'_>) -> Result<String> {
 }
 
 /// A value as people type it: a number, `true`, `false`, `null`, a text in single quotes, or else a
-/// text as it is.
+/// text as it is. Numbers are of the types that they have in statements: one with a point is a decimal, one with an
+/// exponent is a double.
 ///
 /// ```
 /// use sapwood::schema::Value;
 /// use sapwood::sql::parameter;
 ///
 /// assert_eq!(parameter("7"), Value::Int(7));
+/// assert_eq!(parameter("0.1"), Value::Decimal { units: 1, scale: 1 });
+/// assert_eq!(parameter("1e3"), Value::Float(1000.0));
 /// assert_eq!(parameter("UA"), "UA".into());
 /// assert_eq!(parameter("'7'"), "7".into());
 /// ```
@@ -163,9 +170,11 @@ pub fn parameter(text: &str) -> Value<'static> {
         Value::of_text(text, &Type::Int(128)).or_else(|_| Value::of_text(text, &Type::UInt(128)));
     match (is_number, whole) {
         (true, Ok(whole)) => whole.into_owned(),
-        (true, Err(_)) => match text.parse() {
-            Ok(number) => Value::Float(number),
-            Err(_) => Value::from(text.to_owned()),
+        (true, Err(_)) => match (decimal_of_text(text), text.parse::<f64>()) {
+            (Some((units, scale)), _) => Value::Decimal { units, scale },
+            // With an exponent, or with more digits than decimals have.
+            (None, Ok(number)) => Value::Float(number),
+            (None, Err(_)) => Value::from(text.to_owned()),
         },
         (false, _) => Value::from(text.to_owned()),
     }

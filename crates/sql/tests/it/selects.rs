@@ -716,6 +716,24 @@ fn aggregates_of_two_values_answer_as_others_do() {
 }
 
 #[test]
+fn a_parameter_as_people_type_it_is_what_the_literal_is() {
+    let db = Memory::default();
+    for text in
+        ["7", "-7", "0.1", "-0.10", ".5", "7.", "-7.", "1e3", "-1.5e-3", "12345678901234567890"]
+    {
+        let literal = db.rows(&format!("select {text}, typeof({text}), {text} + 0.2, {text} / 2"));
+        let sql = "select $1, typeof($1), $1 + 0.2, $1 / 2";
+        let placed = db.try_with(sql, &[sapwood_sql::parameter(text)]);
+        assert_eq!(placed.unwrap_or_else(|error| panic!("{text}: {error}")), literal, "{text}");
+    }
+    let sum = db.try_with("select ? + 0.2, ? + 0.2", &["0.1", "1e-1"].map(sapwood_sql::parameter));
+    assert_eq!(sum.expect("a row"), ["0.3 0.30000000000000004"]);
+    for text in ["2013-01-01", "1.2.3", ".", "12 oaks"] {
+        assert_eq!(sapwood_sql::parameter(text), text.into(), "{text}");
+    }
+}
+
+#[test]
 fn texts_that_are_sorted_by_a_null_are_joined() {
     let db = Memory::default().with(
         "t",
