@@ -797,6 +797,35 @@ fn times_and_angles_answer_as_others_do() {
             "date_bin(interval 2 hour, timestamp '2013-01-05 17:44:59', timestamp '2000-01-01 01:00:00')",
             "2013-01-05 17:00:00",
         ),
+        // Spans and origins with more digits than the value, or with hours beside a day.
+        (
+            "time_bucket(interval '1500 ms', cast('2000-01-03 00:00:01' as timestamp_s))",
+            "2000-01-03 00:00:00",
+        ),
+        (
+            "time_bucket(interval '1500 ms', cast('2000-01-03 00:00:02' as timestamp_s))",
+            "2000-01-03 00:00:01.5",
+        ),
+        (
+            "time_bucket(interval '1500 us', cast('2000-01-03 00:00:00.002' as timestamp_ms))",
+            "2000-01-03 00:00:00.0015",
+        ),
+        (
+            "time_bucket(interval '1 day', date '2020-01-02', timestamp '2020-01-01 12:00:00')",
+            "2020-01-01 12:00:00",
+        ),
+        (
+            "date_bin(interval '1 day', timestamp '2020-01-02 11:00:00', date '2020-01-01')",
+            "2020-01-02 00:00:00",
+        ),
+        (
+            "time_bucket(interval '2 seconds', cast('2020-01-01 00:00:04' as timestamp_s), timestamp '2020-01-01 00:00:00.500')",
+            "2020-01-01 00:00:02.5",
+        ),
+        (
+            "cast('2000-01-03 00:00:01' as timestamp_s) + interval '1500 ms', cast('2000-01-03 00:00:01' as timestamp_s) - interval '1 ms'",
+            "2000-01-03 00:00:02.5 2000-01-03 00:00:00.999",
+        ),
         (
             "typeof(current_date), now() = current_timestamp, cast(now() as date) = today()",
             "date true true",
