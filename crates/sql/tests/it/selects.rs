@@ -716,6 +716,47 @@ fn aggregates_of_two_values_answer_as_others_do() {
 }
 
 #[test]
+fn a_parameter_is_no_number_of_a_result() {
+    use sapwood_schema::Value;
+    let db = Memory::default().with("t", "a:i32, b:i32, key(a)", "(1, 9), (2, 7), (3, 8)");
+    let with = |sql: &str, values: &[Value<'_>]| {
+        db.try_with(sql, values).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    };
+    let decimal = |units, scale| Value::Decimal { units, scale };
+    // All rows are sorted alike by it, and stay in their order.
+    for value in [2.into(), 9.into(), (-1).into(), 0.5.into(), decimal(2, 0), decimal(25, 1)] {
+        let values = std::slice::from_ref(&value);
+        assert_eq!(with("select a, b from t order by ?", values), ["1 9", "2 7", "3 8"], "{value}");
+        assert_eq!(with("select count(*) from t group by ?", values), ["3"], "{value}");
+    }
+    let sum = with("select a + b from t group by ?, a + b order by 1", &[1.into()]);
+    assert_eq!(sum, ["9", "10", "11"]);
+    // Wherever a number stands, it may be a parameter.
+    let one_and_two: [Value<'_>; 2] = [1.into(), 2.into()];
+    assert_eq!(with("select a from t order by b limit ? offset ?", &one_and_two), ["1"]);
+    assert_eq!(with("select a from t order by b limit ?, ?", &one_and_two), ["3", "1"]);
+    assert_eq!(
+        with("select a from t order by a offset ? rows fetch next ? rows only", &one_and_two),
+        ["2", "3"]
+    );
+    assert_eq!(with("select a from t where a in (?, ?) order by a", &one_and_two), ["1", "2"]);
+    assert_eq!(with("select a from t where a between ? and ?", &one_and_two), ["1", "2"]);
+    assert_eq!(with("values (?, 'x'), (-?, 'y')", &one_and_two), ["1 x", "-2 y"]);
+    assert_eq!(
+        with("select round(2.345, ?), substring('oaks' from ? for 2)", &[1.into(), 2.into()]),
+        ["2.3 ak"]
+    );
+    for (days, expected) in [(3, "2013-01-04"), (-3, "2012-12-29")] {
+        let moved = with("select date '2013-01-01' + interval ? day", &[days.into()]);
+        assert_eq!(moved, [expected]);
+        let back = with("select date '2013-01-01' - interval -? day", &[days.into()]);
+        assert_eq!(back, [expected]);
+    }
+    let started = with("select date '2013-01-01' + interval ?", &["3 days".into()]);
+    assert_eq!(started, ["2013-01-04"]);
+}
+
+#[test]
 fn a_parameter_as_people_type_it_is_what_the_literal_is() {
     let db = Memory::default();
     for text in
