@@ -10,9 +10,12 @@ use sapwood_sql::{
 
 use super::table::{Form, Puts, TableSource};
 use super::words::said;
-use crate::Rows;
 use crate::schema::{Cell, RowFormat, Value};
 use crate::transaction::Decision;
+use crate::{Retry, Rows};
+
+/// Times that new rows get other numbers at most, where other threads take those that they have.
+const NUMBERINGS_MAX: u32 = 1_000;
 
 /// Bytes that a new row takes beside its key and its value.
 const ENTRY_BYTES: usize = 128;
@@ -219,6 +222,9 @@ impl Insertion for NewRows<'_> {
         let numbers = rows.filter(|_| !held.numbered.is_empty());
         let mut entries: Vec<_> = held.numbered;
         entries.extend(held.keyed);
+        let refused = |error| format!("{}; nothing is inserted", said(error));
+        let patience = Retry::times(NUMBERINGS_MAX);
+        let mut attempt = 0;
         loop {
             if let Some((rows, _)) = &numbers {
                 rows.number_entries(&mut entries).map_err(said)?;
@@ -231,9 +237,15 @@ impl Insertion for NewRows<'_> {
             return match put {
                 Ok(count) => Ok(count),
                 // Another thread has taken its number.
-                Err(NotPut::IsThere(_)) if numbers.is_some() => continue,
+                Err(NotPut::IsThere(_)) if numbers.is_some() => {
+                    if patience.pause(attempt) {
+                        attempt += 1;
+                        continue;
+                    }
+                    Err(refused(crate::Error::Conflict))
+                }
                 Err(NotPut::IsThere(at)) => Err(source.is_there(&entries[at].0, &entries[at].1)),
-                Err(NotPut::Refused(error)) => Err(format!("{}; nothing is inserted", said(error))),
+                Err(NotPut::Refused(error)) => Err(refused(error)),
             };
         }
     }

@@ -1,9 +1,10 @@
 //! Statements of SQL that change rows: all of them, or none.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use sapwood::sql::Outcome;
-use sapwood::{Db, DbOptions, Durability};
+use sapwood::schema::Schema;
+use sapwood::sql::{Options, Outcome, Session, Tables, parse};
+use sapwood::{Db, DbOptions, Durability, OrderedTableOptions, TreeTableOptions};
 use sapwood_disk::SimDisk;
 
 const ENGINES: [&str; 3] = ["ordered", "hash", "tree"];
@@ -145,6 +146,50 @@ fn rows_with_numbers_are_put_as_a_whole() {
         });
         let Ok(Outcome::Rows(answer)) = db.sql("select count(*) from n") else { panic!() };
         assert_eq!(answer.value(0, 0), Ok((2 * ROWS as i64 + 3).into()), "{engine}");
+    }
+}
+
+/// Another thread that is always faster ends a statement in the end.
+#[test]
+fn rows_whose_numbers_are_always_taken_are_refused() {
+    for (engine, values) in [("ordered", "(1, 'a'), (1, 'b')"), ("tree", "(1, 'a')")] {
+        let db = Db::in_memory();
+        let schema: Schema = "day:i32, line:text, key(day, #)".parse().expect("a schema");
+        match engine {
+            "tree" => {
+                let options = TreeTableOptions::default().schema(schema);
+                db.create_tree_table("t", options).map(drop).expect("made");
+            }
+            _ => {
+                let options = OrderedTableOptions::default().schema(schema);
+                db.create_ordered_table("t", options).map(drop).expect("made");
+            }
+        }
+        let (faster, taken) = (db.rows("t").expect("rows"), AtomicU64::new(0));
+        // It rests after some time, so that a statement without an end has one, too.
+        let hold = |change: &mut dyn FnMut()| {
+            if taken.fetch_add(1, Ordering::Relaxed) < 2_000 {
+                faster.put(&[1.into(), "faster".into()]).expect("put");
+            }
+            change();
+        };
+        let tables = Tables::of(&db).changing_within(&hold);
+        let session = Session::new(&tables, Options::default());
+        let insert = |values: &str| {
+            let statements = parse(&format!("insert into t values {values}")).expect("a statement");
+            session.execute(&statements[0])
+        };
+        let refused = insert(values).expect_err(values).to_string();
+        let says =
+            "other statements change the same rows all the time: run it again; nothing is inserted";
+        assert!(refused.contains(says), "{engine}: {refused}");
+        // One that others are in the way of only now and then succeeds.
+        taken.store(1_990, Ordering::Relaxed);
+        insert("(1, 'a'), (2, 'b')").expect("inserted");
+        let Ok(Outcome::Rows(answer)) = db.sql("select line from t where line <> 'faster'") else {
+            panic!()
+        };
+        assert_eq!(answer.len(), 2, "{engine}");
     }
 }
 
