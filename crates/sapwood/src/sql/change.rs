@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sapwood_sql::{
-    Batch, Change, ChangeError, Changed, Error, Insertion, SourceColumn, SourceResult,
+    Batch, Change, ChangeError, Changed, Error, Insertion, Room, SourceColumn, SourceResult,
 };
 
 use super::table::{Form, Puts, TableSource};
@@ -33,16 +33,18 @@ impl Change for TableSource<'_> {
         &self,
         ids: &[&[u8]],
         change: &mut dyn FnMut(&[Value<'_>]) -> Changed,
+        room: &mut Room<'_>,
     ) -> Result<u64, ChangeError> {
-        self.decide(ids, &mut |row| Ok(change(row)?.map(New::Row)))
+        self.decide(ids, &mut |row| Ok(change(row)?.map(New::Row)), room)
     }
 
     fn remove(
         &self,
         ids: &[&[u8]],
         wanted: &mut dyn FnMut(&[Value<'_>]) -> Result<bool, Error>,
+        room: &mut Room<'_>,
     ) -> Result<u64, ChangeError> {
-        self.decide(ids, &mut |row| Ok(wanted(row)?.then_some(New::Nothing)))
+        self.decide(ids, &mut |row| Ok(wanted(row)?.then_some(New::Nothing)), room)
     }
 }
 
@@ -65,14 +67,29 @@ impl TableSource<'_> {
         &self,
         keys: &[&[u8]],
         decide: &mut dyn FnMut(&[Value<'_>]) -> Result<Option<New>, Error>,
+        room: &mut Room<'_>,
     ) -> Result<u64, ChangeError> {
         let Puts::Together(db, within) = &self.puts else {
             unreachable!("no statement names a table that is being filled")
         };
-        db.change_all(&self.table, keys, within, &mut |at, value| match value {
-            None => Ok(Decision::Keep),
-            Some(value) => self.new_value(keys[at], value, decide),
-        })
+        // Of each key, and of all: an entry may be decided on again.
+        let (mut taken, mut all) = (vec![0_usize; keys.len()], 0_usize);
+        let mut decide_at =
+            |at: usize, value: Option<&[u8]>| -> Result<Decision<'static>, ChangeError> {
+                let (decision, bytes) = match value {
+                    None => (Decision::Keep, 0),
+                    Some(value) => {
+                        let decision = self.new_value(keys[at], value, decide)?;
+                        let bytes = bytes_until_made(keys[at], value, &decision);
+                        (decision, bytes)
+                    }
+                };
+                all = all - taken[at] + bytes;
+                taken[at] = bytes;
+                room(all).map_err(ChangeError::Statement)?;
+                Ok(decision)
+            };
+        db.change_all(&self.table, keys, within, &mut decide_at)
     }
 
     /// The value that takes the place of another.
@@ -122,6 +139,16 @@ impl TableSource<'_> {
     }
 }
 
+/// Bytes of memory that a change takes until all are made: the value that was there, the new one,
+/// and the record of the log.
+fn bytes_until_made(key: &[u8], value: &[u8], decision: &Decision<'_>) -> usize {
+    match decision {
+        Decision::Keep => 0,
+        Decision::Put(new) => key.len() + value.len() + 2 * new.len(),
+        Decision::Remove => key.len() + value.len(),
+    }
+}
+
 /// New rows of a table: kept until all are there, or put as they come.
 struct NewRows<'t> {
     source: &'t TableSource<'t>,
@@ -163,7 +190,8 @@ impl NewRows<'_> {
             return Ok(());
         }
         let mut held = self.held();
-        let sizes = entries.iter().map(|(key, value)| key.len() + value.len() + ENTRY_BYTES);
+        // Each is in the record of the log as well.
+        let sizes = entries.iter().map(|(key, value)| 2 * (key.len() + value.len()) + ENTRY_BYTES);
         held.bytes += sizes.sum::<usize>();
         held.count += count;
         if self.rows.as_ref().is_some_and(|(_, format)| format.schema().is_numbered()) {
