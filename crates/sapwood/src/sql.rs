@@ -45,8 +45,8 @@ mod words;
 pub use catalog::Tables;
 pub use sapwood_sql::{
     Answer, BATCH_ROWS, Batch, Catalog, Change, ChangeError, Changed, Data, Error, ErrorKind,
-    Filling, Insertion, KeyFilter, Options, Outcome, Request, Result, Scan, Session, Sink, Source,
-    SourceColumn, SourceResult, Statement, Strings, TableName, TableSummary, Vector,
+    Filling, Insertion, KeyFilter, Options, Outcome, Request, Result, Room, Scan, Session, Sink,
+    Source, SourceColumn, SourceResult, Statement, Strings, TableName, TableSummary, Vector,
     function_names, parameter, parse, parse_with,
 };
 

@@ -822,18 +822,38 @@ fn interval(interval: &ast::Interval) -> Result<Interval> {
             Error::meaning(format!("`{field}` is no unit of time: there are {}", Unit::NAMES))
         })?),
     };
-    let text = match &**value {
-        Expr::Value(value) => match &value.value {
-            ast::Value::Number(digits, _) => digits.clone(),
-            value => text_literal(value)?,
-        },
-        other => {
-            return Err(Error::unsupported(format!(
-                "an interval is written as interval '3 days', and not with `{other}` inside"
-            )));
+    Interval::of_text(&interval_text(value)?, unit).map_err(Error::meaning)
+}
+
+/// The text in an interval, or its number, perhaps with a sign.
+fn interval_text(value: &Expr) -> Result<String> {
+    match value {
+        Expr::Nested(inner) => interval_text(inner),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } if is_number(expr) => {
+            let digits = interval_text(expr)?;
+            Ok(match digits.strip_prefix('-') {
+                Some(positive) => positive.to_owned(),
+                None => format!("-{digits}"),
+            })
         }
-    };
-    Interval::of_text(&text, unit).map_err(Error::meaning)
+        Expr::Value(value) => match &value.value {
+            ast::Value::Number(digits, _) => Ok(digits.clone()),
+            value => text_literal(value),
+        },
+        other => Err(Error::unsupported(format!(
+            "an interval is written as interval '3 days', and not with `{other}` inside"
+        ))),
+    }
+}
+
+/// True of a number, perhaps with signs and in parentheses.
+fn is_number(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_number(inner),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => is_number(expr),
+        Expr::Value(value) => matches!(value.value, ast::Value::Number(..)),
+        _ => false,
+    }
 }
 
 /// The precision of a timestamp that a text in quotes has.

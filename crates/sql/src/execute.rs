@@ -22,8 +22,8 @@ use rows::CollectedRows;
 pub struct Options<'a> {
     /// Threads that read rows: by default as many as the machine has.
     pub threads: usize,
-    /// Bytes of memory that groups and rows of an answer may take, and new rows until all are put:
-    /// by default 4 GiB.
+    /// Bytes of memory that groups and rows of an answer may take, and changes of rows until all are
+    /// made: by default 4 GiB.
     pub memory_bytes_max: usize,
     /// Ends a statement once it answers true.
     pub cancel: Option<&'a (dyn Fn() -> bool + Sync)>,

@@ -37,7 +37,7 @@ pub use execute::Options;
 pub use parameters::parameter;
 pub use session::{Outcome, Session, Statement, parse, parse_with};
 pub use source::{
-    Catalog, Change, ChangeError, Changed, Filling, Insertion, KeyFilter, Request, Scan, Sink,
-    Source, SourceColumn, SourceResult, TableName, TableSummary,
+    Catalog, Change, ChangeError, Changed, Filling, Insertion, KeyFilter, Request, Room, Scan,
+    Sink, Source, SourceColumn, SourceResult, TableName, TableSummary,
 };
 pub use vector::{BATCH_ROWS, Batch, Data, Strings, Vector};

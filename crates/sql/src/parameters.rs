@@ -1,9 +1,11 @@
 //! Parameters of statements: values in the places of `$1` and `?`.
 //!
 //! Each takes its place as one literal, after the text was cut into tokens: a text stays a text,
-//! whatever quotes and semicolons are in it.
+//! whatever quotes and semicolons are in it. Numbers stand in parentheses, so that none is the
+//! number of a result in `order by` and `group by`.
 
-use sapwood_schema::{Precision, Type, Value};
+use sapwood_schema::{DECIMAL_DIGITS_MAX, Precision, Type, Value, decimal_of_text};
+use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{Error, Result};
@@ -30,6 +32,12 @@ pub(crate) fn placed(
                 token: Token::SingleQuotedString(text.clone().into_owned()),
                 span: at,
             }),
+            Value::Int(number) if *number >= 0 && wants_bare_number(&out) => {
+                out.push(TokenWithSpan {
+                    token: Token::Number(number.to_string(), false),
+                    span: at,
+                });
+            }
             value => {
                 let text = literal(value).map_err(|error| error.at(at))?;
                 let literal = tokens_of(&text)?.into_iter();
@@ -97,20 +105,29 @@ fn count(values: usize) -> String {
     }
 }
 
+/// True where the grammar has no room for parentheses around a number: `fetch first ? rows only`,
+/// `interval ? day`.
+fn wants_bare_number(before: &[TokenWithSpan]) -> bool {
+    let mut tokens = before.iter().map(|token| &token.token);
+    let last = tokens.rfind(|token| !matches!(token, Token::Whitespace(_)));
+    let Some(Token::Word(word)) = last else { return false };
+    matches!(word.keyword, Keyword::FETCH | Keyword::FIRST | Keyword::NEXT | Keyword::INTERVAL)
+}
+
 /// A value other than a text as a statement has it.
 fn literal(value: &Value<'_>) -> Result<String> {
-    let signed = |digits: String| match digits.strip_prefix('-') {
-        Some(_) => format!("({digits})"),
-        None => digits,
-    };
     Ok(match value {
         Value::Null => "null".to_owned(),
         Value::Bool(value) => value.to_string(),
-        Value::Int(number) => signed(number.to_string()),
-        Value::Huge(number) => number.to_string(),
-        Value::Float(number) if number.is_finite() => signed(format!("{number:e}")),
+        Value::Int(number) => format!("({number})"),
+        Value::Huge(number) => format!("({number})"),
+        Value::Float(number) if number.is_finite() => format!("({number:e})"),
         Value::Float(number) => format!("cast('{number}' as double)"),
-        Value::Decimal { .. } => signed(value.to_string()),
+        // A number without a point would be a whole number.
+        Value::Decimal { scale: 0, .. } => {
+            format!("cast({value} as decimal({DECIMAL_DIGITS_MAX},0))")
+        }
+        Value::Decimal { .. } => format!("({value})"),
         Value::Date(_) => format!("cast('{value}' as date)"),
         Value::Timestamp { precision, .. } => {
             let kind = match precision {
@@ -134,13 +151,16 @@ fn literal(value: &Value<'_>) -> Result<String> {
 }
 
 /// A value as people type it: a number, `true`, `false`, `null`, a text in single quotes, or else a
-/// text as it is.
+/// text as it is. Numbers are of the types that they have in statements: one with a point is a decimal, one with an
+/// exponent is a double.
 ///
 /// ```
 /// use sapwood::schema::Value;
 /// use sapwood::sql::parameter;
 ///
 /// assert_eq!(parameter("7"), Value::Int(7));
+/// assert_eq!(parameter("0.1"), Value::Decimal { units: 1, scale: 1 });
+/// assert_eq!(parameter("1e3"), Value::Float(1000.0));
 /// assert_eq!(parameter("UA"), "UA".into());
 /// assert_eq!(parameter("'7'"), "7".into());
 /// ```
@@ -163,9 +183,11 @@ pub fn parameter(text: &str) -> Value<'static> {
         Value::of_text(text, &Type::Int(128)).or_else(|_| Value::of_text(text, &Type::UInt(128)));
     match (is_number, whole) {
         (true, Ok(whole)) => whole.into_owned(),
-        (true, Err(_)) => match text.parse() {
-            Ok(number) => Value::Float(number),
-            Err(_) => Value::from(text.to_owned()),
+        (true, Err(_)) => match (decimal_of_text(text), text.parse::<f64>()) {
+            (Some((units, scale)), _) => Value::Decimal { units, scale },
+            // With an exponent, or with more digits than decimals have.
+            (None, Ok(number)) => Value::Float(number),
+            (None, Err(_)) => Value::from(text.to_owned()),
         },
         (false, _) => Value::from(text.to_owned()),
     }

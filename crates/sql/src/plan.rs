@@ -4,7 +4,7 @@ mod keys;
 mod select;
 
 pub(crate) use keys::key_filter;
-pub(crate) use select::{bind_select, scope_of, table_name, table_of};
+pub(crate) use select::{bind_select, order_of, scope_of, table_name, table_of};
 
 use sapwood_schema::Type;
 

@@ -219,6 +219,9 @@ pub trait Scan: Sync {
 /// What an update makes of a row: the row anew, or none if it stays as it is.
 pub type Changed = Result<Option<Vec<Value<'static>>>, crate::Error>;
 
+/// Takes note of the bytes of memory that all changes of a statement need so far, and refuses more than it may take.
+pub type Room<'r> = dyn FnMut(usize) -> Result<(), crate::Error> + 'r;
+
 /// Changes of the rows of a table: each call changes all that it is to, or nothing.
 pub trait Change: Sync {
     /// Begins to put new rows.
@@ -229,7 +232,7 @@ pub trait Change: Sync {
 
     /// Changes the rows with these names, as `change` says, which may be asked again for a row that
     /// others change meanwhile. Answers how many are changed: rows that are gone, or stay as they
-    /// are, are not.
+    /// are, are not. What is kept of rows until all are changed needs `room`.
     ///
     /// # Errors
     /// Why that cannot be; all rows are as they were then.
@@ -237,9 +240,11 @@ pub trait Change: Sync {
         &self,
         ids: &[&[u8]],
         change: &mut dyn FnMut(&[Value<'_>]) -> Changed,
+        room: &mut Room<'_>,
     ) -> Result<u64, ChangeError>;
 
-    /// Removes the rows with these names that still are as wanted. Answers how many.
+    /// Removes the rows with these names that still are as wanted. Answers how many. What is kept of rows until all are
+    /// removed needs `room`.
     ///
     /// # Errors
     /// Why that cannot be; all rows are there then.
@@ -247,6 +252,7 @@ pub trait Change: Sync {
         &self,
         ids: &[&[u8]],
         wanted: &mut dyn FnMut(&[Value<'_>]) -> Result<bool, crate::Error>,
+        room: &mut Room<'_>,
     ) -> Result<u64, ChangeError>;
 }
 

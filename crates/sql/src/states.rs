@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::functions::compare;
 use crate::group::{DistinctValues, encode_value};
 use crate::kind::Kind;
+use crate::plan::{Direction, Nulls};
 use crate::vector::{Data, Vector};
 use pairs::Pairs;
 
@@ -51,7 +52,8 @@ pub(crate) enum Aggregate {
     Correlation,
     /// Texts, one behind the other.
     Join {
-        is_descending: bool,
+        direction: Direction,
+        nulls: Nulls,
     },
 }
 

@@ -364,8 +364,15 @@ impl Interval {
         self.micros == 0
     }
 
+    /// True where the part below a day is a whole number of ticks.
+    pub(crate) fn is_whole_in(&self, precision: Precision) -> bool {
+        // Of a tick; none of a nanosecond.
+        let micros = 1_000_000 / precision.ticks();
+        micros == 0 || self.micros % micros == 0
+    }
+
     /// The beginning of the span of this length that a day or a moment is in; spans are counted
-    /// from an origin.
+    /// from an origin. The span is a whole number of ticks.
     pub(crate) fn bucket_of(&self, value: i64, origin: Option<i64>, kind: &Kind) -> Option<i64> {
         let ticks_of_day = match kind {
             Kind::Timestamp(precision) => precision.ticks() * DAY_SECONDS,
@@ -385,8 +392,8 @@ impl Interval {
             }
             _ => 0,
         };
-        // A span that is shorter than a tick begins with each.
-        let span = (i128::from(self.days) * i128::from(ticks_of_day) + of_micros).max(1);
+        let span = i128::from(self.days) * i128::from(ticks_of_day) + of_micros;
+        debug_assert!(span > 0, "{self:?} is a whole number of ticks");
         let origin = match origin {
             Some(origin) => i128::from(origin),
             None => i128::from(FIRST_DAY) * i128::from(ticks_of_day),

@@ -56,7 +56,7 @@ pub(crate) struct Sql {
     #[arg(long, value_name = "COUNT")]
     pub(crate) threads: Option<NonZeroUsize>,
 
-    /// The most memory that groups, rows of an answer and new rows may take [default: 4G]
+    /// The most memory that groups, rows of an answer and changes of rows may take [default: 4G]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
 }

@@ -5,14 +5,17 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sapwood_sql::{
-    Batch, Change, ChangeError, Changed, Error, Insertion, SourceColumn, SourceResult,
+    Batch, Change, ChangeError, Changed, Error, Insertion, Room, SourceColumn, SourceResult,
 };
 
 use super::table::{Form, Puts, TableSource};
 use super::words::said;
-use crate::Rows;
 use crate::schema::{Cell, RowFormat, Value};
 use crate::transaction::Decision;
+use crate::{Retry, Rows};
+
+/// Times that new rows get other numbers at most, where other threads take those that they have.
+const NUMBERINGS_MAX: u32 = 1_000;
 
 /// Bytes that a new row takes beside its key and its value.
 const ENTRY_BYTES: usize = 128;
@@ -30,16 +33,18 @@ impl Change for TableSource<'_> {
         &self,
         ids: &[&[u8]],
         change: &mut dyn FnMut(&[Value<'_>]) -> Changed,
+        room: &mut Room<'_>,
     ) -> Result<u64, ChangeError> {
-        self.decide(ids, &mut |row| Ok(change(row)?.map(New::Row)))
+        self.decide(ids, &mut |row| Ok(change(row)?.map(New::Row)), room)
     }
 
     fn remove(
         &self,
         ids: &[&[u8]],
         wanted: &mut dyn FnMut(&[Value<'_>]) -> Result<bool, Error>,
+        room: &mut Room<'_>,
     ) -> Result<u64, ChangeError> {
-        self.decide(ids, &mut |row| Ok(wanted(row)?.then_some(New::Nothing)))
+        self.decide(ids, &mut |row| Ok(wanted(row)?.then_some(New::Nothing)), room)
     }
 }
 
@@ -62,14 +67,29 @@ impl TableSource<'_> {
         &self,
         keys: &[&[u8]],
         decide: &mut dyn FnMut(&[Value<'_>]) -> Result<Option<New>, Error>,
+        room: &mut Room<'_>,
     ) -> Result<u64, ChangeError> {
         let Puts::Together(db, within) = &self.puts else {
             unreachable!("no statement names a table that is being filled")
         };
-        db.change_all(&self.table, keys, within, &mut |at, value| match value {
-            None => Ok(Decision::Keep),
-            Some(value) => self.new_value(keys[at], value, decide),
-        })
+        // Of each key, and of all: an entry may be decided on again.
+        let (mut taken, mut all) = (vec![0_usize; keys.len()], 0_usize);
+        let mut decide_at =
+            |at: usize, value: Option<&[u8]>| -> Result<Decision<'static>, ChangeError> {
+                let (decision, bytes) = match value {
+                    None => (Decision::Keep, 0),
+                    Some(value) => {
+                        let decision = self.new_value(keys[at], value, decide)?;
+                        let bytes = bytes_until_made(keys[at], value, &decision);
+                        (decision, bytes)
+                    }
+                };
+                all = all - taken[at] + bytes;
+                taken[at] = bytes;
+                room(all).map_err(ChangeError::Statement)?;
+                Ok(decision)
+            };
+        db.change_all(&self.table, keys, within, &mut decide_at)
     }
 
     /// The value that takes the place of another.
@@ -119,6 +139,16 @@ impl TableSource<'_> {
     }
 }
 
+/// Bytes of memory that a change takes until all are made: the value that was there, the new one,
+/// and the record of the log.
+fn bytes_until_made(key: &[u8], value: &[u8], decision: &Decision<'_>) -> usize {
+    match decision {
+        Decision::Keep => 0,
+        Decision::Put(new) => key.len() + value.len() + 2 * new.len(),
+        Decision::Remove => key.len() + value.len(),
+    }
+}
+
 /// New rows of a table: kept until all are there, or put as they come.
 struct NewRows<'t> {
     source: &'t TableSource<'t>,
@@ -160,7 +190,8 @@ impl NewRows<'_> {
             return Ok(());
         }
         let mut held = self.held();
-        let sizes = entries.iter().map(|(key, value)| key.len() + value.len() + ENTRY_BYTES);
+        // Each is in the record of the log as well.
+        let sizes = entries.iter().map(|(key, value)| 2 * (key.len() + value.len()) + ENTRY_BYTES);
         held.bytes += sizes.sum::<usize>();
         held.count += count;
         if self.rows.as_ref().is_some_and(|(_, format)| format.schema().is_numbered()) {
@@ -219,6 +250,9 @@ impl Insertion for NewRows<'_> {
         let numbers = rows.filter(|_| !held.numbered.is_empty());
         let mut entries: Vec<_> = held.numbered;
         entries.extend(held.keyed);
+        let refused = |error| format!("{}; nothing is inserted", said(error));
+        let patience = Retry::times(NUMBERINGS_MAX);
+        let mut attempt = 0;
         loop {
             if let Some((rows, _)) = &numbers {
                 rows.number_entries(&mut entries).map_err(said)?;
@@ -231,9 +265,15 @@ impl Insertion for NewRows<'_> {
             return match put {
                 Ok(count) => Ok(count),
                 // Another thread has taken its number.
-                Err(NotPut::IsThere(_)) if numbers.is_some() => continue,
+                Err(NotPut::IsThere(_)) if numbers.is_some() => {
+                    if patience.pause(attempt) {
+                        attempt += 1;
+                        continue;
+                    }
+                    Err(refused(crate::Error::Conflict))
+                }
                 Err(NotPut::IsThere(at)) => Err(source.is_there(&entries[at].0, &entries[at].1)),
-                Err(NotPut::Refused(error)) => Err(format!("{}; nothing is inserted", said(error))),
+                Err(NotPut::Refused(error)) => Err(refused(error)),
             };
         }
     }

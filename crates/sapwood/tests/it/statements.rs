@@ -1,9 +1,12 @@
 //! Statements of SQL that change rows: all of them, or none.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use sapwood::sql::Outcome;
-use sapwood::{Compute, Db, DbOptions, Durability, HashTableOptions};
+use sapwood::schema::Schema;
+use sapwood::sql::{ErrorKind, Options, Outcome, Session, Tables, parse};
+use sapwood::{
+    Compute, Db, DbOptions, Durability, HashTableOptions, OrderedTableOptions, TreeTableOptions,
+};
 use sapwood_disk::SimDisk;
 
 const ENGINES: [&str; 3] = ["ordered", "hash", "tree"];
@@ -145,6 +148,107 @@ fn rows_with_numbers_are_put_as_a_whole() {
         });
         let Ok(Outcome::Rows(answer)) = db.sql("select count(*) from n") else { panic!() };
         assert_eq!(answer.value(0, 0), Ok((2 * ROWS as i64 + 3).into()), "{engine}");
+    }
+}
+
+/// Runs a statement that may take a MiB of memory.
+fn in_a_mebibyte(db: &Db, sql: &str) -> Result<Outcome, sapwood::sql::Error> {
+    let mut options = Options::default();
+    options.memory_bytes_max = 1 << 20;
+    let statements = parse(sql).expect(sql);
+    Session::new(&Tables::of(db), options).execute(&statements[0])
+}
+
+#[test]
+fn a_statement_that_needs_too_much_memory_changes_nothing() {
+    let text = "x".repeat(500);
+    let values = |rows: std::ops::Range<i32>| {
+        let values: Vec<String> = rows.map(|row| format!("({row}, {row}, '{text}')")).collect();
+        values.join(", ")
+    };
+    for engine in ENGINES {
+        let db = Db::in_memory();
+        let make = |name: &str, columns: &str| {
+            run(&db, &format!("create table {name} ({columns}) with (engine = '{engine}')"));
+        };
+        make("t", "a bigint primary key, b bigint, c text");
+        make("many", "a bigint primary key");
+        for begin in [0, 500, 1_000, 1_500] {
+            run(&db, &format!("insert into t values {}", values(begin..begin + 500)));
+        }
+        let names: Vec<String> = (0..9_000).map(|row| format!("({row})")).collect();
+        run(&db, &format!("insert into many values {}", names.join(", ")));
+        let before = sums(&db);
+        for sql in [
+            // The values that were there, the new ones, and what finds rows.
+            "update t set c = c || 'y'".to_owned(),
+            "delete from t".to_owned(),
+            "truncate t".to_owned(),
+            "delete from many".to_owned(),
+            // New rows, and the record of the log.
+            format!("insert into t values {}", values(10_000..11_200)),
+        ] {
+            let begin = &sql[..sql.len().min(30)];
+            let refused = in_a_mebibyte(&db, &sql).expect_err(begin);
+            assert_eq!(refused.kind(), ErrorKind::Memory, "{engine}: {begin}: {refused}");
+            assert_eq!(sums(&db), before, "{engine}: {begin}");
+        }
+        let Ok(Outcome::Rows(answer)) = db.sql("select count(*) from many") else { panic!() };
+        assert_eq!(answer.value(0, 0), Ok(9_000.into()), "{engine}");
+        for (sql, rows) in [
+            ("update t set c = c || 'y' where a < 300", 300),
+            ("delete from t where b < 100", 100),
+            ("delete from many where a < 4000", 4_000),
+        ] {
+            match in_a_mebibyte(&db, sql) {
+                Ok(Outcome::Changed { rows: found, .. }) => assert_eq!(found, rows, "{sql}"),
+                other => panic!("{engine}: {sql}: {other:?}"),
+            }
+        }
+    }
+}
+
+/// Another thread that is always faster ends a statement in the end.
+#[test]
+fn rows_whose_numbers_are_always_taken_are_refused() {
+    for (engine, values) in [("ordered", "(1, 'a'), (1, 'b')"), ("tree", "(1, 'a')")] {
+        let db = Db::in_memory();
+        let schema: Schema = "day:i32, line:text, key(day, #)".parse().expect("a schema");
+        match engine {
+            "tree" => {
+                let options = TreeTableOptions::default().schema(schema);
+                db.create_tree_table("t", options).map(drop).expect("made");
+            }
+            _ => {
+                let options = OrderedTableOptions::default().schema(schema);
+                db.create_ordered_table("t", options).map(drop).expect("made");
+            }
+        }
+        let (faster, taken) = (db.rows("t").expect("rows"), AtomicU64::new(0));
+        // It rests after some time, so that a statement without an end has one, too.
+        let hold = |change: &mut dyn FnMut()| {
+            if taken.fetch_add(1, Ordering::Relaxed) < 2_000 {
+                faster.put(&[1.into(), "faster".into()]).expect("put");
+            }
+            change();
+        };
+        let tables = Tables::of(&db).changing_within(&hold);
+        let session = Session::new(&tables, Options::default());
+        let insert = |values: &str| {
+            let statements = parse(&format!("insert into t values {values}")).expect("a statement");
+            session.execute(&statements[0])
+        };
+        let refused = insert(values).expect_err(values).to_string();
+        let says =
+            "other statements change the same rows all the time: run it again; nothing is inserted";
+        assert!(refused.contains(says), "{engine}: {refused}");
+        // One that others are in the way of only now and then succeeds.
+        taken.store(1_990, Ordering::Relaxed);
+        insert("(1, 'a'), (2, 'b')").expect("inserted");
+        let Ok(Outcome::Rows(answer)) = db.sql("select line from t where line <> 'faster'") else {
+            panic!()
+        };
+        assert_eq!(answer.len(), 2, "{engine}");
     }
 }
 

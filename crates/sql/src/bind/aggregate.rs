@@ -12,6 +12,7 @@ use super::{Binder, Level, converted};
 use crate::error::{Error, Result};
 use crate::kind::Kind;
 use crate::node::Node;
+use crate::plan::{Direction, Nulls, order_of};
 use crate::states::{Aggregate, Root, Spread};
 
 /// An aggregate of some expression, for each group.
@@ -134,7 +135,7 @@ impl Binder<'_> {
                 };
                 let (aggregate, separator) = match aggregate {
                     Aggregate::Join { .. } => (
-                        Aggregate::Join { is_descending: inputs.is_descending },
+                        Aggregate::Join { direction: inputs.direction, nulls: inputs.nulls },
                         separator.or_else(|| Some(",".to_owned())),
                     ),
                     other => (other, separator),
@@ -199,12 +200,21 @@ struct Inputs<'e> {
     /// The value beside it, or what texts are sorted by.
     second: Option<&'e Expr>,
     separator: Option<&'e Expr>,
-    is_descending: bool,
+    /// The order of texts that are joined.
+    direction: Direction,
+    nulls: Nulls,
 }
 
 impl<'e> Inputs<'e> {
     fn of(value: &'e Expr) -> Inputs<'e> {
-        Inputs { value, share: None, second: None, separator: None, is_descending: false }
+        Inputs {
+            value,
+            share: None,
+            second: None,
+            separator: None,
+            direction: Direction::Ascending,
+            nulls: Nulls::Last,
+        }
     }
 }
 
@@ -270,9 +280,12 @@ fn joined<'e>(inputs: Inputs<'e>, function: &'e ast::Function) -> Result<Inputs<
     let [key] = &keys[..] else {
         return Err(Error::unsupported("texts are joined in the order of one expression"));
     };
-    let is_descending = key.options.sort == Some(ast::OrderBySort::Desc);
+    if key.with_fill.is_some() {
+        return Err(Error::unsupported("`with fill` is not supported"));
+    }
+    let (direction, nulls) = order_of(&key.options)?;
     let second = (key.expr != *inputs.value).then_some(&key.expr);
-    Ok(Inputs { second, is_descending, ..inputs })
+    Ok(Inputs { second, direction, nulls, ..inputs })
 }
 
 fn separator_of(node: &Node) -> Result<String> {
@@ -403,7 +416,8 @@ fn typed(name: &str, input: Node, share: Option<f64>) -> Result<(Aggregate, Node
         "group_concat" | "listagg" | "string_agg" => match input.kind {
             Kind::Text | Kind::Null => {
                 let input = converted(input, &Kind::Text);
-                Ok((Aggregate::Join { is_descending: false }, input, Kind::Text))
+                let order = Aggregate::Join { direction: Direction::Ascending, nulls: Nulls::Last };
+                Ok((order, input, Kind::Text))
             }
             kind => Err(Error::meaning(format!(
                 "`{name}` joins texts, and these are {kind}s: cast(... as text)"

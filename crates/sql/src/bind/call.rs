@@ -449,9 +449,15 @@ impl Binder<'_> {
         }
         let parts = parts.into_iter().map(|part| self.expect_time(part, name));
         let parts = parts.collect::<Result<Vec<_>>>()?;
-        let kind = match &parts[0].kind {
-            Kind::Date if !interval.is_of_days() => Kind::Timestamp(Precision::Micros),
-            kind => kind.clone(),
+        let precisions = parts.iter().filter_map(|part| match part.kind {
+            Kind::Timestamp(precision) => Some(precision),
+            _ => None,
+        });
+        // Neither the span nor the origin loses digits.
+        let kind = match precisions.max() {
+            None if interval.is_of_days() => Kind::Date,
+            Some(finest) if interval.is_whole_in(finest) => Kind::Timestamp(finest),
+            _ => Kind::Timestamp(Precision::Micros),
         };
         let parts = parts.into_iter().map(|part| converted(part, &kind)).collect();
         Ok(Node { op: Op::Function(Function::Bucket(interval), parts), kind, at })

@@ -1,6 +1,6 @@
 //! Operators between two values.
 
-use sapwood_schema::{Value, timestamp_of_text};
+use sapwood_schema::{Precision, Value, timestamp_of_text};
 use sqlparser::ast::{BinaryOperator, Expr, Spanned};
 use sqlparser::tokenizer::Span;
 
@@ -26,12 +26,14 @@ impl Binder<'_> {
                 BinaryOperator::Minus => interval(span)?.negated(),
                 _ => return Err(Error::meaning("an interval is added or subtracted")),
             };
-            // A day and some hours is a moment.
-            let value = match value.kind {
-                Kind::Date if interval.micros != 0 => {
-                    converted(value, &Kind::Timestamp(sapwood_schema::Precision::Micros))
-                }
-                _ => value,
+            // A day and some hours is a moment. So is a second and some milliseconds, with more digits.
+            let is_finer = match value.kind {
+                Kind::Timestamp(precision) => !interval.is_whole_in(precision),
+                _ => !interval.is_of_days(),
+            };
+            let value = match is_finer {
+                true => converted(value, &Kind::Timestamp(Precision::Micros)),
+                false => value,
             };
             let kind = value.kind.clone();
             return Ok(Node {

@@ -316,17 +316,7 @@ pub(crate) fn bind_select(
         if !node.kind.is_ordered() {
             return Err(Error::meaning("an array has no order").at(node.at));
         }
-        let direction = match &item.options.sort {
-            None | Some(ast::OrderBySort::Asc) => Direction::Ascending,
-            Some(ast::OrderBySort::Desc) => Direction::Descending,
-            Some(ast::OrderBySort::Using(_)) => {
-                return Err(Error::unsupported("`order by ... using` is not supported"));
-            }
-        };
-        let nulls = match item.options.nulls_first {
-            Some(true) => Nulls::First,
-            Some(false) | None => Nulls::Last,
-        };
+        let (direction, nulls) = order_of(&item.options)?;
         keys.push(OrderKey { node, direction, nulls });
     }
     let grouping = match binder.level {
@@ -488,6 +478,22 @@ fn order(query: &Query) -> Result<Vec<ast::OrderByExpr>> {
             Err(Error::unsupported("`order by all` is not supported: 1, 2, ..."))
         }
     }
+}
+
+/// The order that stands behind an expression of `order by`.
+pub(crate) fn order_of(options: &ast::OrderByOptions) -> Result<(Direction, Nulls)> {
+    let direction = match &options.sort {
+        None | Some(ast::OrderBySort::Asc) => Direction::Ascending,
+        Some(ast::OrderBySort::Desc) => Direction::Descending,
+        Some(ast::OrderBySort::Using(_)) => {
+            return Err(Error::unsupported("`order by ... using` is not supported"));
+        }
+    };
+    let nulls = match options.nulls_first {
+        Some(true) => Nulls::First,
+        Some(false) | None => Nulls::Last,
+    };
+    Ok((direction, nulls))
 }
 
 /// A number or a name of a result stands for that; others are expressions.

@@ -1,6 +1,7 @@
 //! `insert`, `update`, `delete` and `copy`.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sapwood_schema::{Type, Value};
 use sqlparser::ast::{
@@ -17,11 +18,16 @@ use crate::evaluate::{evaluate, rows_where};
 use crate::execute::{Options, stream, threads_for};
 use crate::node::Node;
 use crate::plan::{Plan, key_filter, table_name, table_of};
-use crate::source::{Catalog, Change, ChangeError, Insertion, Source, SourceColumn, TableName};
+use crate::source::{
+    Catalog, Change, ChangeError, Insertion, Room, Source, SourceColumn, TableName,
+};
 use crate::vector::{Batch, Strings, Vector};
 
 const UPDATE_FORM: &str = "update is written as: update t set a = a + 1 where b = 2";
 const DELETE_FORM: &str = "delete is written as: delete from t where a = 1";
+
+/// Bytes that a row takes beside its name and its values, from when it is found until all are changed.
+const ROW_BYTES: usize = 128;
 
 impl<C: Catalog + ?Sized> Session<'_, C> {
     pub(super) fn insert(&self, insert: &Insert) -> Result<Outcome> {
@@ -233,8 +239,8 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
             }
             Ok(Some(changed))
         };
-        let rows = self.with_ids(&*source, filter.as_ref(), |target, ids| {
-            target.update(ids, &mut |row| self.expect_wanted().and_then(|()| change(row)))
+        let rows = self.with_ids(&*source, filter.as_ref(), |target, ids, room| {
+            target.update(ids, &mut |row| self.expect_wanted().and_then(|()| change(row)), room)
         })?;
         Ok(Outcome::Changed { what: "updated", rows })
     }
@@ -269,8 +275,8 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
             None => Ok(true),
             Some(filter) => Ok(!rows_where(filter, &batch_of(row, columns))?.is_empty()),
         };
-        let rows = self.with_ids(&*source, filter.as_ref(), |target, ids| {
-            target.remove(ids, &mut |row| self.expect_wanted().and_then(|()| is_wanted(row)))
+        let rows = self.with_ids(&*source, filter.as_ref(), |target, ids, room| {
+            target.remove(ids, &mut |row| self.expect_wanted().and_then(|()| is_wanted(row)), room)
         })?;
         Ok(Outcome::Changed { what: "deleted", rows })
     }
@@ -295,33 +301,42 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
             return Err(refused());
         };
         let source = self.open(&table_name(name)?).map_err(|error| error.at(name.span()))?;
-        let rows = self.with_ids(&*source, None, |target, ids| {
-            target.remove(ids, &mut |_| self.expect_wanted().map(|()| true))
+        let rows = self.with_ids(&*source, None, |target, ids, room| {
+            target.remove(ids, &mut |_| self.expect_wanted().map(|()| true), room)
         })?;
         Ok(Outcome::Changed { what: "deleted", rows })
     }
 
     /// Calls `change` with what names the rows for which a filter is true. The filter is over all
-    /// columns. Rows are looked up first, so that a change does not meet itself.
+    /// columns. Rows are looked up first, so that a change does not meet itself. All that is kept of
+    /// them until they are changed has room in the memory of the statement, or nothing is changed.
     fn with_ids(
         &self,
         source: &dyn Source,
         filter: Option<&Node>,
-        change: impl FnOnce(&dyn Change, &[&[u8]]) -> Result<u64, ChangeError>,
+        change: impl FnOnce(&dyn Change, &[&[u8]], &mut Room<'_>) -> Result<u64, ChangeError>,
     ) -> Result<u64> {
         let target = source.change().map_err(Error::source)?;
         let plan = Plan::names_where(filter.cloned(), key_filter(source, filter));
-        let found = Mutex::new(Vec::new());
-        let threads = threads_for(source, &self.options);
-        stream(&plan, source, &self.options, threads, &|number, batch| {
+        let options = &self.options;
+        let (found, names_bytes) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
+        let threads = threads_for(source, options);
+        stream(&plan, source, options, threads, &|number, batch| {
             let ids = batch.ids.expect("names were asked for");
+            let bytes: usize = ids.iter().map(|id| id.len() + ROW_BYTES).sum();
+            // Relaxed: the count tells nothing of other memory.
+            let before = names_bytes.fetch_add(bytes, Ordering::Relaxed);
+            expect_room_for_changes(options, before + bytes)?;
             found.lock().expect("no thread panics").push((number, ids));
             Ok(())
         })?;
         let mut found: Vec<(u64, Strings)> = found.into_inner().expect("no thread panics");
         found.sort_unstable_by_key(|(number, _)| *number);
         let ids: Vec<&[u8]> = found.iter().flat_map(|(_, ids)| ids.iter()).collect();
-        change(target, &ids).map_err(|error| match error {
+        let names_bytes = names_bytes.into_inner();
+        let mut room =
+            |bytes: usize| expect_room_for_changes(options, names_bytes.saturating_add(bytes));
+        change(target, &ids, &mut room).map_err(|error| match error {
             ChangeError::Statement(error) => error,
             ChangeError::Source(what) => Error::source(what),
         })
@@ -389,6 +404,21 @@ fn expect_room(options: &Options<'_>, rows: &dyn Insertion) -> Result<()> {
             format!(
                 "the new rows need more than {} MiB of memory until all are there, and none is inserted: \
                  insert them by several statements, or make a table of them (`create table t as select ...`)",
+                options.memory_bytes_max >> 20
+            ),
+        )),
+    }
+}
+
+/// Refuses changes of rows that need more memory, until all are made, than a statement may take.
+fn expect_room_for_changes(options: &Options<'_>, bytes: usize) -> Result<()> {
+    match bytes <= options.memory_bytes_max {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::Memory,
+            format!(
+                "the rows and their changes need more than {} MiB of memory until all are changed, and none is: change \
+                 them by several statements, each with another `where`",
                 options.memory_bytes_max >> 20
             ),
         )),

@@ -1,4 +1,7 @@
-//! States of aggregates of two values a row: rows in which either is null are passed over.
+//! States of aggregates of two values a row. Rows in which either is null are passed over, but for
+//! texts: these may be sorted by a null.
+
+use std::cmp::Ordering;
 
 use sapwood_aggregate::{FloatSum, joint_spread, spread};
 use sapwood_schema::Value;
@@ -6,6 +9,7 @@ use sapwood_schema::Value;
 use super::{Aggregate, Spread};
 use crate::error::{Error, Result};
 use crate::functions::compare;
+use crate::plan::{Direction, Nulls};
 use crate::vector::{Data, Vector};
 
 /// The states, one for each group.
@@ -129,7 +133,9 @@ impl Pairs {
         groups: &[u32],
     ) {
         let places = rows.iter().zip(groups).map(|(&row, &group)| (row as usize, group as usize));
-        let places = places.filter(|(row, _)| !values.is_null(*row) && !others.is_null(*row));
+        let may_be_null = matches!(self, Pairs::Texts(_));
+        let places = places
+            .filter(|(row, _)| !values.is_null(*row) && (may_be_null || !others.is_null(*row)));
         match (self, &values.data, &others.data) {
             (Pairs::Best { best, is_max }, ..) => {
                 for (row, group) in places {
@@ -201,12 +207,15 @@ impl Pairs {
                 }
             }
             Pairs::Texts(texts) => {
-                let is_descending = matches!(aggregate, Aggregate::Join { is_descending: true });
+                let Aggregate::Join { direction, nulls } = aggregate else {
+                    unreachable!("texts are joined")
+                };
                 for texts in texts {
                     match texts.values.is_empty() {
                         true => out.push_null(),
                         false => {
-                            out.push_value(&Value::from(texts.joined(separator, is_descending)?))
+                            let joined = texts.joined(separator, direction, nulls)?;
+                            out.push_value(&Value::from(joined));
                         }
                     }
                 }
@@ -230,13 +239,21 @@ impl Pairs {
 
 impl Pair {
     /// All texts in their order, those that are sorted alike by themselves.
-    fn joined(&self, separator: &str, is_descending: bool) -> Result<String> {
+    fn joined(&self, separator: &str, direction: Direction, nulls: Nulls) -> Result<String> {
         let Pair { values, others } = self;
+        let by_other = |left: usize, right: usize| -> Ordering {
+            match (others.is_null(left), others.is_null(right), direction) {
+                (false, false, Direction::Ascending) => compare(others, left, others, right),
+                (false, false, Direction::Descending) => compare(others, right, others, left),
+                (left, right, _) => match nulls {
+                    Nulls::First => right.cmp(&left),
+                    Nulls::Last => left.cmp(&right),
+                },
+            }
+        };
         let mut rows: Vec<usize> = (0..values.len()).collect();
         rows.sort_by(|&left, &right| {
-            let by_other = compare(others, left, others, right);
-            let by_other = if is_descending { by_other.reverse() } else { by_other };
-            by_other.then_with(|| compare(values, left, values, right))
+            by_other(left, right).then_with(|| compare(values, left, values, right))
         });
         let Data::Bytes(texts) = &values.data else { unreachable!("texts are joined") };
         let mut joined = Vec::new();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use sapwood_schema::{RowFormat, Schema, Type, Value};
 use sapwood_sql::{
     Answer, Batch, Catalog, Change, ChangeError, Changed, Data, Error, Insertion, Options, Outcome,
-    Request, Scan, Session, Sink, Source, SourceColumn, SourceResult, Strings, TableName,
+    Request, Room, Scan, Session, Sink, Source, SourceColumn, SourceResult, Strings, TableName,
     TableSummary, Vector, parse, parse_with,
 };
 
@@ -349,6 +349,7 @@ impl Change for Opened {
         &self,
         ids: &[&[u8]],
         change: &mut dyn FnMut(&[Value<'_>]) -> Changed,
+        _: &mut Room<'_>,
     ) -> Result<u64, ChangeError> {
         let mut rows = self.0.rows.lock().expect("unpoisoned");
         let mut new = rows.clone();
@@ -373,6 +374,7 @@ impl Change for Opened {
         &self,
         ids: &[&[u8]],
         wanted: &mut dyn FnMut(&[Value<'_>]) -> Result<bool, Error>,
+        _: &mut Room<'_>,
     ) -> Result<u64, ChangeError> {
         let mut rows = self.0.rows.lock().expect("unpoisoned");
         let mut new = rows.clone();

@@ -715,6 +715,90 @@ fn aggregates_of_two_values_answer_as_others_do() {
     }
 }
 
+#[test]
+fn a_parameter_is_no_number_of_a_result() {
+    use sapwood_schema::Value;
+    let db = Memory::default().with("t", "a:i32, b:i32, key(a)", "(1, 9), (2, 7), (3, 8)");
+    let with = |sql: &str, values: &[Value<'_>]| {
+        db.try_with(sql, values).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    };
+    let decimal = |units, scale| Value::Decimal { units, scale };
+    // All rows are sorted alike by it, and stay in their order.
+    for value in [2.into(), 9.into(), (-1).into(), 0.5.into(), decimal(2, 0), decimal(25, 1)] {
+        let values = std::slice::from_ref(&value);
+        assert_eq!(with("select a, b from t order by ?", values), ["1 9", "2 7", "3 8"], "{value}");
+        assert_eq!(with("select count(*) from t group by ?", values), ["3"], "{value}");
+    }
+    let sum = with("select a + b from t group by ?, a + b order by 1", &[1.into()]);
+    assert_eq!(sum, ["9", "10", "11"]);
+    // Wherever a number stands, it may be a parameter.
+    let one_and_two: [Value<'_>; 2] = [1.into(), 2.into()];
+    assert_eq!(with("select a from t order by b limit ? offset ?", &one_and_two), ["1"]);
+    assert_eq!(with("select a from t order by b limit ?, ?", &one_and_two), ["3", "1"]);
+    assert_eq!(
+        with("select a from t order by a offset ? rows fetch next ? rows only", &one_and_two),
+        ["2", "3"]
+    );
+    assert_eq!(with("select a from t where a in (?, ?) order by a", &one_and_two), ["1", "2"]);
+    assert_eq!(with("select a from t where a between ? and ?", &one_and_two), ["1", "2"]);
+    assert_eq!(with("values (?, 'x'), (-?, 'y')", &one_and_two), ["1 x", "-2 y"]);
+    assert_eq!(
+        with("select round(2.345, ?), substring('oaks' from ? for 2)", &[1.into(), 2.into()]),
+        ["2.3 ak"]
+    );
+    for (days, expected) in [(3, "2013-01-04"), (-3, "2012-12-29")] {
+        let moved = with("select date '2013-01-01' + interval ? day", &[days.into()]);
+        assert_eq!(moved, [expected]);
+        let back = with("select date '2013-01-01' - interval -? day", &[days.into()]);
+        assert_eq!(back, [expected]);
+    }
+    let started = with("select date '2013-01-01' + interval ?", &["3 days".into()]);
+    assert_eq!(started, ["2013-01-04"]);
+}
+
+#[test]
+fn a_parameter_as_people_type_it_is_what_the_literal_is() {
+    let db = Memory::default();
+    for text in
+        ["7", "-7", "0.1", "-0.10", ".5", "7.", "-7.", "1e3", "-1.5e-3", "12345678901234567890"]
+    {
+        let literal = db.rows(&format!("select {text}, typeof({text}), {text} + 0.2, {text} / 2"));
+        let sql = "select $1, typeof($1), $1 + 0.2, $1 / 2";
+        let placed = db.try_with(sql, &[sapwood_sql::parameter(text)]);
+        assert_eq!(placed.unwrap_or_else(|error| panic!("{text}: {error}")), literal, "{text}");
+    }
+    let sum = db.try_with("select ? + 0.2, ? + 0.2", &["0.1", "1e-1"].map(sapwood_sql::parameter));
+    assert_eq!(sum.expect("a row"), ["0.3 0.30000000000000004"]);
+    for text in ["2013-01-01", "1.2.3", ".", "12 oaks"] {
+        assert_eq!(sapwood_sql::parameter(text), text.into(), "{text}");
+    }
+}
+
+#[test]
+fn texts_that_are_sorted_by_a_null_are_joined() {
+    let db = Memory::default().with(
+        "t",
+        "id:i32, g:text, n:text?, k:i32?, key(id)",
+        "(1, 'x', 'b', null), (2, 'x', 'a', 1), (3, 'x', 'c', 0), (4, 'x', null, 5), (5, 'x', 'd', null), (6, 'y', 'e', null)",
+    );
+    for (order, expected) in [
+        ("k", ["x c,a,b,d", "y e"]),
+        ("k desc", ["x a,c,b,d", "y e"]),
+        ("k nulls last", ["x c,a,b,d", "y e"]),
+        ("k nulls first", ["x b,d,c,a", "y e"]),
+        ("k desc nulls first", ["x b,d,a,c", "y e"]),
+    ] {
+        let sql =
+            format!("select g, string_agg(n, ',' order by {order}) from t group by g order by g");
+        assert_eq!(db.rows(&sql), expected, "{order}");
+    }
+    // Other aggregates of two values pass over rows with a null.
+    assert_eq!(
+        db.value("select arg_max(n, k), arg_min(n, k), corr(k, id) from t where id < 4"),
+        "a c -1"
+    );
+}
+
 /// Expects the answers of DuckDB 2.0.
 #[test]
 fn times_and_angles_answer_as_others_do() {
@@ -753,6 +837,35 @@ fn times_and_angles_answer_as_others_do() {
         (
             "date_bin(interval 2 hour, timestamp '2013-01-05 17:44:59', timestamp '2000-01-01 01:00:00')",
             "2013-01-05 17:00:00",
+        ),
+        // Spans and origins with more digits than the value, or with hours beside a day.
+        (
+            "time_bucket(interval '1500 ms', cast('2000-01-03 00:00:01' as timestamp_s))",
+            "2000-01-03 00:00:00",
+        ),
+        (
+            "time_bucket(interval '1500 ms', cast('2000-01-03 00:00:02' as timestamp_s))",
+            "2000-01-03 00:00:01.5",
+        ),
+        (
+            "time_bucket(interval '1500 us', cast('2000-01-03 00:00:00.002' as timestamp_ms))",
+            "2000-01-03 00:00:00.0015",
+        ),
+        (
+            "time_bucket(interval '1 day', date '2020-01-02', timestamp '2020-01-01 12:00:00')",
+            "2020-01-01 12:00:00",
+        ),
+        (
+            "date_bin(interval '1 day', timestamp '2020-01-02 11:00:00', date '2020-01-01')",
+            "2020-01-02 00:00:00",
+        ),
+        (
+            "time_bucket(interval '2 seconds', cast('2020-01-01 00:00:04' as timestamp_s), timestamp '2020-01-01 00:00:00.500')",
+            "2020-01-01 00:00:02.5",
+        ),
+        (
+            "cast('2000-01-03 00:00:01' as timestamp_s) + interval '1500 ms', cast('2000-01-03 00:00:01' as timestamp_s) - interval '1 ms'",
+            "2000-01-03 00:00:02.5 2000-01-03 00:00:00.999",
         ),
         (
             "typeof(current_date), now() = current_timestamp, cast(now() as date) = today()",
