@@ -21,6 +21,7 @@ use crate::kind::Kind;
 use crate::like::{Case, Pattern};
 use crate::node::{Comparison, Members, Node, OnFailure, Op};
 use crate::source::SourceColumn;
+use crate::states::AggregateCall;
 use crate::time::{Field, Interval, Unit};
 use crate::vector::{Batch, Vector};
 
@@ -33,7 +34,7 @@ pub fn function_names() -> impl Iterator<Item = &'static str> {
     call::NAMES.iter().chain(aggregate::NAMES).copied()
 }
 
-pub(crate) use aggregate::{AggregateCall, has_aggregate};
+pub(crate) use aggregate::has_aggregate;
 
 /// The columns that names stand for.
 #[derive(Debug)]

@@ -20,6 +20,7 @@ mod group;
 mod kind;
 mod like;
 mod node;
+mod order;
 mod out;
 mod parameters;
 mod parse;

@@ -4,13 +4,14 @@ mod keys;
 mod select;
 
 pub(crate) use keys::key_filter;
-pub(crate) use select::{bind_select, order_of, scope_of, table_name, table_of};
+pub(crate) use select::{bind_select, scope_of, table_name, table_of};
 
 use sapwood_schema::Type;
 
-use crate::bind::AggregateCall;
 use crate::node::Node;
+use crate::order::{Direction, Nulls};
 use crate::source::Request;
+use crate::states::AggregateCall;
 
 /// A `select` over one source.
 #[derive(Debug)]
@@ -71,18 +72,6 @@ pub(crate) struct OrderKey {
     pub(crate) node: Node,
     pub(crate) direction: Direction,
     pub(crate) nulls: Nulls,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Ascending,
-    Descending,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Nulls {
-    First,
-    Last,
 }
 
 /// Parts of a statement as they were written.

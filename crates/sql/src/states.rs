@@ -14,12 +14,12 @@ use datasketches::kll::KllSketch;
 use sapwood_aggregate::{FloatSum, spread};
 use sapwood_schema::{Cell, POWERS_OF_TEN, Value};
 
-use crate::bind::AggregateCall;
 use crate::error::{Error, Result};
 use crate::functions::compare;
 use crate::group::{DistinctValues, encode_value};
 use crate::kind::Kind;
-use crate::plan::{Direction, Nulls};
+use crate::node::Node;
+use crate::order::{Direction, Nulls};
 use crate::vector::{Data, Vector};
 use pairs::Pairs;
 
@@ -55,6 +55,23 @@ pub(crate) enum Aggregate {
         direction: Direction,
         nulls: Nulls,
     },
+}
+
+/// An aggregate of some expression, for each group.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AggregateCall {
+    pub(crate) aggregate: Aggregate,
+    /// Of rows; none if these are counted.
+    pub(crate) input: Option<Node>,
+    /// The value beside it, of aggregates of two.
+    pub(crate) second: Option<Node>,
+    /// Between texts that are joined.
+    pub(crate) separator: Option<String>,
+    /// Which rows it takes: `filter (where ...)`.
+    pub(crate) filter: Option<Node>,
+    pub(crate) is_distinct: bool,
+    /// Of the result.
+    pub(crate) kind: Kind,
 }
 
 /// Over what squared differences are divided.

@@ -161,7 +161,7 @@ const HOUSES: &[House] = &[
     House {
         name: "schema",
         storeys: &[
-            &["calendar", "decimal", "error", "key"],
+            &["calendar", "decimal", "error", "key", "nearest"],
             &["types"],
             &["schema", "value"],
             &["infer", "row"],
@@ -172,7 +172,7 @@ const HOUSES: &[House] = &[
         name: "sql",
         storeys: &[
             &["error", "like", "vector"],
-            &["kind", "out", "source"],
+            &["kind", "order", "out", "parameters", "source"],
             &["group", "time"],
             &["functions", "node"],
             &["convert", "states"],

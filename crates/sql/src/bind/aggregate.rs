@@ -12,25 +12,8 @@ use super::{Binder, Level, converted};
 use crate::error::{Error, Result};
 use crate::kind::Kind;
 use crate::node::Node;
-use crate::plan::{Direction, Nulls, order_of};
-use crate::states::{Aggregate, Root, Spread};
-
-/// An aggregate of some expression, for each group.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct AggregateCall {
-    pub(crate) aggregate: Aggregate,
-    /// Of rows; none if these are counted.
-    pub(crate) input: Option<Node>,
-    /// The value beside it, of aggregates of two.
-    pub(crate) second: Option<Node>,
-    /// Between texts that are joined.
-    pub(crate) separator: Option<String>,
-    /// Which rows it takes: `filter (where ...)`.
-    pub(crate) filter: Option<Node>,
-    pub(crate) is_distinct: bool,
-    /// Of the result.
-    pub(crate) kind: Kind,
-}
+use crate::order::{Direction, Nulls, order_of};
+use crate::states::{Aggregate, AggregateCall, Root, Spread};
 
 /// Aggregates, for messages.
 pub(super) const NAMES: &[&str] = &[

@@ -8,7 +8,8 @@ use crate::error::Result;
 use crate::evaluate::evaluate;
 use crate::functions::compare;
 use crate::group::Groups;
-use crate::plan::{Direction, Nulls, OrderKey, Plan};
+use crate::order::{Direction, Nulls};
+use crate::plan::{OrderKey, Plan};
 use crate::vector::{Batch, Vector};
 
 /// Rows of the answer, with what they are sorted by.

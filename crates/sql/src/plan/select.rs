@@ -7,10 +7,11 @@ use sqlparser::ast::{
 
 use sapwood_schema::Value;
 
-use super::{Direction, Grouping, Nulls, OrderKey, Output, Plan, Words, key_filter};
+use super::{Grouping, OrderKey, Output, Plan, Words, key_filter};
 use crate::bind::{Binder, Level, Scope, find_column};
 use crate::error::{Error, Result};
 use crate::node::Node;
+use crate::order::order_of;
 use crate::source::{KeyFilter, Request, Source, TableName};
 
 /// The `select` of a query, and the table that it is of.
@@ -478,22 +479,6 @@ fn order(query: &Query) -> Result<Vec<ast::OrderByExpr>> {
             Err(Error::unsupported("`order by all` is not supported: 1, 2, ..."))
         }
     }
-}
-
-/// The order that stands behind an expression of `order by`.
-pub(crate) fn order_of(options: &ast::OrderByOptions) -> Result<(Direction, Nulls)> {
-    let direction = match &options.sort {
-        None | Some(ast::OrderBySort::Asc) => Direction::Ascending,
-        Some(ast::OrderBySort::Desc) => Direction::Descending,
-        Some(ast::OrderBySort::Using(_)) => {
-            return Err(Error::unsupported("`order by ... using` is not supported"));
-        }
-    };
-    let nulls = match options.nulls_first {
-        Some(true) => Nulls::First,
-        Some(false) | None => Nulls::Last,
-    };
-    Ok((direction, nulls))
 }
 
 /// A number or a name of a result stands for that; others are expressions.

@@ -9,7 +9,7 @@ use sapwood_schema::Value;
 use super::{Aggregate, Spread};
 use crate::error::{Error, Result};
 use crate::functions::compare;
-use crate::plan::{Direction, Nulls};
+use crate::order::{Direction, Nulls};
 use crate::vector::{Data, Vector};
 
 /// The states, one for each group.
