@@ -54,6 +54,7 @@ use file::ParquetWriter;
 pub struct ParquetOptions {
     lists: Vec<String>,
     cancel: Option<Arc<AtomicBool>>,
+    keeps_files: bool,
 }
 
 impl ParquetOptions {
@@ -70,6 +71,31 @@ impl ParquetOptions {
     pub fn cancelled_by(mut self, flag: Arc<AtomicBool>) -> ParquetOptions {
         self.cancel = Some(flag);
         self
+    }
+
+    /// Keeps files that are there: where one has the name of a file that would be written, none is
+    /// ([`Error::Io`] of the kind `AlreadyExists`). By default such a file is replaced.
+    #[must_use]
+    pub fn keep_files(mut self) -> ParquetOptions {
+        self.keeps_files = true;
+        self
+    }
+
+    /// # Errors
+    /// As of [`keep_files`](Self::keep_files).
+    fn expect_absent(&self, disk: &dyn Disk, names: &[(Interval, String)]) -> Result<()> {
+        if !self.keeps_files {
+            return Ok(());
+        }
+        let there = disk.list();
+        let there = there.map_err(|cause| Error::io(format!("list {}", disk.place()), &cause))?;
+        match names.iter().find(|(_, name)| there.contains(name)) {
+            None => Ok(()),
+            Some((_, name)) => {
+                let cause = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
+                Err(Error::io(format!("write {name} to {}", disk.place()), &cause))
+            }
+        }
     }
 
     /// # Errors
@@ -99,7 +125,7 @@ pub struct ParquetFile {
 impl Rollup {
     /// Writes all facts, live ones too, as they are when it begins: a Parquet file for each interval of the segment
     /// granularity that has some, called `NAME_START_END.parquet`. A file of that name gives way once the new one is
-    /// whole; others stay.
+    /// whole, unless it is to be [kept](ParquetOptions::keep_files); others stay.
     ///
     /// Facts of the same time and dimensions in several segments, or in one and among live facts, are several rows, as
     /// in a scan: [`seal`](Rollup::seal) and [`merge_all`](Rollup::merge_all) before make them one.
@@ -130,9 +156,12 @@ impl Rollup {
         let lists = lists(&places, &plan.columns, &dimensions, options)?;
         let shape = Shape::new(&names, &plan, metrics, &lists);
         let about = [("schema", self.schema().to_json()?)];
+        let intervals = self.intervals(&places)?.into_iter();
+        let named = intervals.map(|interval| (interval, file_name(name, interval)));
+        let named: Vec<_> = named.collect();
+        options.expect_absent(disk, &named)?;
         let mut written = Vec::new();
-        for interval in self.intervals(&places)? {
-            let name = file_name(name, interval);
+        for (interval, name) in named {
             let about = about.iter().cloned().chain([("interval", interval.to_string())]);
             let mut writer = ParquetWriter::create(disk, &name, &shape, about)?;
             let facts =

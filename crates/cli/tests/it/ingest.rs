@@ -129,7 +129,14 @@ fn rows_of_each_format_are_taken_once() {
     assert_eq!((&told["facts"], told["files"].as_array().map(Vec::len)), (&168.into(), Some(1)));
     let file = told["files"][0]["file"].as_str().expect("a name");
     assert_eq!(pages(&twice(file, OF_FACTS, 168)), expected);
-    let said = stdout_of(&["export", &dir, "edits", "--to", &facts, "-q"]);
+    let again = ["export", &dir, "edits", "--to", &facts, "-q"];
+    let refused = sapwood(&again).output().expect("it runs");
+    let refused = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        refused.contains("stays as it is: name another folder, or give --overwrite"),
+        "{refused}"
+    );
+    let said = stdout_of(&[&again[..], &["--overwrite"]].concat());
     assert!(said.contains("168 facts in 1 file"), "{said}");
     let scan = r#"{"queryType": "scan", "dataSource": "edits"}"#;
     let stream = sapwood(&["query", scan, &dir, "--arrow"]).output().expect("it runs");

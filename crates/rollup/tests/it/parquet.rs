@@ -366,3 +366,20 @@ fn a_disk_that_refuses_is_told_and_leaves_no_part() {
     assert_eq!(kind, std::io::ErrorKind::StorageFull);
     assert_eq!(disk.list().expect("names"), Vec::<String>::new());
 }
+
+#[test]
+fn files_that_are_there_are_kept_if_they_are_to_be() {
+    let disk = SimDisk::new();
+    let rollup = filled(50);
+    let written = rollup.write_parquet(&disk, "edits", &ParquetOptions::default());
+    let last = written.expect("the disk takes it").pop().expect("a file").name;
+    disk.plant(&last, b"of somebody").expect("a valid name");
+    for name in disk.list().expect("names").into_iter().filter(|name| *name != last) {
+        disk.remove(&name).expect("removed");
+    }
+    let refused = rollup.write_parquet(&disk, "edits", &ParquetOptions::default().keep_files());
+    let Err(Error::Io { kind, what, .. }) = refused else { panic!("{refused:?}") };
+    assert!(kind == std::io::ErrorKind::AlreadyExists && what.contains(&last), "{what}");
+    assert_eq!(disk.list().expect("names"), [&*last], "none is written");
+    assert_eq!(disk.contents(&last).expect("it is there"), b"of somebody");
+}

@@ -1,11 +1,11 @@
 //! The facts of a roll-up, as a folder of Parquet files.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
 use sapwood::RollupTable;
-use sapwood::rollup::ParquetOptions;
+use sapwood::rollup::{self, ParquetOptions};
 use serde_json::{Value, json};
 
 use crate::args::exchange::{Export, FileFormat};
@@ -19,12 +19,22 @@ pub(super) fn export(facts: &RollupTable, args: &Export, ui: &Ui) -> Outcome {
     let started = Instant::now();
     // A file that has been begun is taken away before the command ends.
     let _promise = ui.interrupt.promise();
-    let options = ParquetOptions::default().cancelled_by(ui.interrupt.cancel().flag());
-    let written =
-        facts.write_parquet(folder, &options).map_err(|error| match ui.interrupt.asked() {
-            true => Failure::Interrupted("files that were done by then stay".to_owned()),
-            false => error.into(),
-        })?;
+    let mut options = ParquetOptions::default().cancelled_by(ui.interrupt.cancel().flag());
+    if !args.overwrite {
+        options = options.keep_files();
+    }
+    let written = facts.write_parquet(folder, &options).map_err(|error| match error {
+        _ if ui.interrupt.asked() => {
+            Failure::Interrupted("files that were done by then stay".to_owned())
+        }
+        sapwood::Error::Rollup {
+            cause: rollup::Error::Io { kind: io::ErrorKind::AlreadyExists, what, .. },
+            ..
+        } => Failure::Failed(format!(
+            "cannot {what}: a file of that name is there, and stays as it is: name another folder, or give --overwrite"
+        )),
+        error => error.into(),
+    })?;
     let elapsed = started.elapsed();
     let all: u64 = written.iter().map(|file| file.facts).sum();
     match ui.answers {
