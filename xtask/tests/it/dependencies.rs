@@ -94,7 +94,7 @@ const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
     ("sapwood", &["sapwood", "sapwood-testkit"]),
     ("sapwood-bench", &["sapwood-testkit"]),
     ("sapwood-cli", &["sapwood-testkit"]),
-    ("sapwood-server", &["sapwood-testkit"]),
+    ("sapwood-server", &["sapwood-disk", "sapwood-testkit"]),
     ("sapwood-testkit", &["sapwood", "sapwood-chunkmap"]),
 ];
 

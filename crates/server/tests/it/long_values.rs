@@ -1,12 +1,19 @@
 //! Values in parts: written to where they lie, and beside puts that do not look at what they overwrite.
 
-use sapwood::{Db, HashTableOptions};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use sapwood::{Db, DbOptions, Durability, HashTableOptions};
+use sapwood_disk::SimDisk;
+use sapwood_server::Service;
+use sapwood_server::clock::Clock;
+use sapwood_server::service::Options;
 use sapwood_server::store::format;
 use sapwood_server::store::keyspace::{
     Change, INLINE_BYTES_MAX, Keys, Keyspace, VALUE_BYTES_MAX, Written,
 };
 
-use crate::client::{Client, START, ok, service};
+use crate::client::{Client, START, Value, ok, service};
 
 /// A value in two parts.
 const LONG: usize = INLINE_BYTES_MAX + 1;
@@ -332,4 +339,57 @@ fn threads_append_to_one_value() {
     append_all(true);
     assert!(keys(&space).remove(b"k").expect("memory"));
     assert_eq!(parts(&space), 0);
+}
+
+/// A crash at any moment of a change leaves a long value as it was before, or as it is after.
+#[test]
+fn a_crash_leaves_a_long_value_before_or_after_a_change() {
+    // Bytes around this one are in two parts.
+    const BORDER: usize = (512 << 10) - 256;
+    fn client_of(disk: &SimDisk) -> Client {
+        let db = Db::open_simulated(disk, DbOptions::default().durability(Durability::Sync));
+        let clock = Clock::Manual(AtomicU64::new(START));
+        let options = Options { clock, threads: 1, ..Options::default() };
+        let service = Service::new(db.expect("a sound disk"), options).expect("its tables open");
+        Client::new(&Arc::new(service))
+    }
+    let value = |client: &mut Client| client.call(&[b"GET", b"k"]);
+    let long = vec![b'a'; LONG];
+    let offsets = [10, BORDER - 6, LONG + 6_098].map(|offset| offset.to_string());
+    let changes: [&[&[u8]]; 12] = [
+        &[b"SET", b"k", &long],
+        &[b"APPEND", b"k", &[b'b'; 100]],
+        // The rest of a piece, and another.
+        &[b"APPEND", b"k", &[b'c'; 6_000]],
+        &[b"SETRANGE", b"k", offsets[0].as_bytes(), b"xyz"],
+        &[b"SETRANGE", b"k", offsets[1].as_bytes(), b"in both of two parts"],
+        &[b"SETRANGE", b"k", offsets[2].as_bytes(), b"over the end"],
+        &[b"SET", b"k", b"short"],
+        &[b"APPEND", b"k", &[b'd'; 5_000]],
+        &[b"APPEND", b"k", &[b'e'; 100]],
+        &[b"SETRANGE", b"k", b"4000", &[b'f'; 3_000]],
+        &[b"SET", b"k", &long],
+        &[b"DEL", b"k"],
+    ];
+    let disk = SimDisk::new();
+    let mut client = client_of(&disk);
+    let (mut before, mut images) = (Value::Null, 0);
+    for (number, change) in changes.into_iter().enumerate() {
+        disk.take_images(number as u64, 1);
+        let reply = client.call(change);
+        assert!(!matches!(reply, Value::Error(_)), "{number}: {reply:?}");
+        let after = value(&mut client);
+        for image in disk.taken() {
+            images += 1;
+            let mut left = client_of(&image);
+            let found = value(&mut left);
+            assert!(found == before || found == after, "change {number}: neither is left");
+            left.call(&[b"APPEND", b"k", b"more"]);
+            let Value::Bulk(grown) = value(&mut left) else { panic!("a value") };
+            let found = if let Value::Bulk(found) = found { found } else { Vec::new() };
+            assert!(grown == [&found, &b"more"[..]].concat(), "change {number}: it does not grow");
+        }
+        before = after;
+    }
+    assert!(images > 3 * 12, "only {images}");
 }
