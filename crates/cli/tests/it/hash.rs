@@ -298,7 +298,8 @@ fn a_compacted_directory_is_never_larger() {
         let told: Value = serde_json::from_str(&told).expect("JSON");
         let [before, now] =
             ["bytes_before", "bytes"].map(|name| told[name].as_u64().expect("a number"));
-        assert!(now <= before && before <= last, "{turn}: {told}");
+        // Opened, the log has a part more.
+        assert!(now <= before && now <= last, "{turn}: {told}");
         assert!(now <= 3 * live, "{turn}: {told}");
         assert!(turn > 0 || before > 5 * live, "{told}");
         last = now;

@@ -650,7 +650,7 @@ fn parameters_are_values_and_nothing_else() {
         (Value::Decimal { units: -1205, scale: 2 }, "decimal(4,2)", "-12.05"),
         (Value::Date(15_000), "date", "2011-01-26"),
         (moment, "timestamp", "1970-01-01 00:00:01.500000001"),
-        (Value::Bytes(vec![0, 255].into()), "blob", r"\x00\xFF"),
+        (Value::Bytes(vec![0, 255].into()), "bytes", r"\x00\xFF"),
         ("7".into(), "text", "7"),
     ] {
         let rows = db.try_with("select $1, typeof($1)", std::slice::from_ref(&value));
