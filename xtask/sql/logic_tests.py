@@ -63,6 +63,7 @@ CHANGED = re.compile(
     r"delete\s+from\s+|alter\s+table\s+(?:if\s+exists\s+)?|truncate\s+(?:table\s+)?|copy\s+)"
     r"([\w.]+|\"[^\"]+\")", re.IGNORECASE)
 GONE = re.compile(r"\s*drop\s+(?:table|view)\s+(?:if\s+exists\s+)?([\w.]+)", re.IGNORECASE)
+LOST = re.compile(r"\s*(begin|start|commit|rollback|abort|execute|merge|with|attach|use|import|create\s+trigger)\b", re.IGNORECASE)
 # Sets of types in loops of DuckDB.
 TYPES = {
     "<signed>": "tinyint smallint integer bigint hugeint", "<unsigned>": "utinyint usmallint uinteger ubigint uhugeint",
@@ -379,13 +380,20 @@ class Float(str):
 
 def run(program, all_records, suite):
     """Each record with its outcome."""
-    broken, labels = set(), {}
+    broken, labels, is_nulls_first, is_lost = set(), {}, False, False
     with tempfile.TemporaryDirectory(prefix="sapwood-logic-") as folder:
         shell = Shell(program, folder)
         try:
             for record in all_records:
                 record = record._replace(sql=record.sql.replace("__TEST_DIR__", folder).strip().rstrip(";"))
-                yield record, outcome_of(shell, record, suite, broken, labels)
+                # Another order of nulls is asked for, which there is by `nulls first` alone.
+                is_nulls_first |= "null_order" in record.sql
+                if is_nulls_first and record.sort == "nosort":
+                    record = record._replace(sort="rowsort")
+                outcome = outcome_of(shell, record, suite, broken, labels)
+                # What these would have changed, or taken back, is not known from their texts.
+                is_lost |= outcome.kind == "refused" and bool(LOST.match(record.sql))
+                yield record, Outcome("follows", "") if is_lost and outcome.kind == "differs" else outcome
         finally:
             shell.close()
 
