@@ -2,8 +2,9 @@
 """Redis's own test suite against `sapwood serve`, and beside it against redis-server.
 
 `cargo xtask redis-suite` builds the program and runs this. The suite is that of Debian's source package of
-Redis, fetched into target/redis; it runs as against any server that it did not start (`--host --port`). A
-test counts if redis-server passes it that way. It passes here; it lacks something, where it fails by a
+Redis, fetched into target/redis; it runs as against any server that it did not start (`--host --port`), but for
+units that start servers of their own (OWN): there redis_conf.py starts them as redis-server is started. A test
+counts if redis-server passes it that way. It passes here; it lacks something, where it fails by a
 command or an option that the server does not have; or it fails. Tests that fail are listed in differs.txt
 with their reasons: another failure, and a listed test that passes, end this with an error.
 """
@@ -12,6 +13,7 @@ import argparse
 import os
 import random
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -25,8 +27,11 @@ UNITS = """
     unit/auth unit/protocol unit/keyspace unit/scan unit/info unit/info-command unit/type/string unit/type/incr
     unit/expire unit/multi unit/quit unit/acl unit/acl-v2 unit/latency-monitor unit/pubsub unit/pubsubshard
     unit/slowlog unit/introspection unit/introspection-2 unit/limits unit/lazyfree unit/pause unit/querybuf
-    unit/pendingquerybuf unit/obuf-limits unit/networking unit/replybufsize
+    unit/pendingquerybuf unit/obuf-limits unit/networking unit/replybufsize unit/shutdown
 """.split()
+
+# Units all of whose tests are of servers that the suite has started.
+OWN = "unit/auth unit/acl unit/acl-v2 unit/limits unit/obuf-limits unit/networking unit/shutdown".split()
 
 # Lines of the suite that end a unit where a server lacks what only other units need.
 PATCHES = [
@@ -36,9 +41,10 @@ PATCHES = [
 
 # What an answer says where the server has no such command or option.
 LACKS = re.compile(
-    r"unknown command '?([\w.]+)|unknown subcommand '?([\w-]+)|"
+    r"Unknown (command or category) name|unknown command (?!or )'?([\w.]+)|unknown subcommand '?([\w-]+)|"
     r"Unknown option or number of arguments for CONFIG SET - '([\w-]+)'|ERR (DEBUG command not allowed)|"
-    r"(invalid command specified)",
+    r"(invalid command specified)|Command '([\w|]+)' not found|no option: (.+)|"
+    r"server is running (without a config file)|key \"(pid)\" not known in dictionary",
     re.IGNORECASE,
 )
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -148,31 +154,64 @@ def sapwood_serve(program, port):
 
 def results(suite, unit, command, skipped=()):
     """Tests by name with their verdicts and texts, and the text of what ended the unit."""
-    port = free_port()
     with tempfile.TemporaryDirectory(prefix="sapwood-redis-") as folder:
-        with open(os.path.join(folder, "log"), "w", encoding="utf-8") as log:
-            server = subprocess.Popen(command(port), cwd=folder, stdout=log, stderr=log)
-        try:
-            await_port(port, server)
-            # The suite takes a port below this one, and looks 10,000 above it as well.
-            base_port = random.randrange(20_000, 30_000)
-            run = ["tclsh", "tests/test_helper.tcl", "--host", "127.0.0.1", "--port", str(port), "--single", unit]
-            run += ["--durable", "--tags", "-large-memory", "--baseport", str(base_port), "--portcount", "100"]
-            run += [word for name in skipped for word in ("--skiptest", name)]
-            suite_run = subprocess.Popen(run, cwd=suite, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                         start_new_session=True)
-            try:
-                output, _ = suite_run.communicate(timeout=UNIT_SECONDS_MAX)
-            except subprocess.TimeoutExpired:
-                # The run has children, which hold its output open.
-                os.killpg(suite_run.pid, 9)
-                output, _ = suite_run.communicate()
-            if server.poll() is not None and "shutdown" not in unit:
-                output += f"\nthe server has ended with {server.returncode}\n".encode()
-        finally:
-            server.terminate()
-            server.wait()
-    return parsed(COLOURS.sub("", output.decode("utf-8", "replace")), unit)
+        if unit in OWN:
+            output = by_own_servers(suite, unit, command, skipped, folder)
+        else:
+            output = beside(suite, unit, command, skipped, folder)
+    return parsed(COLOURS.sub("", output), unit)
+
+
+def beside(suite, unit, command, skipped, folder):
+    """The output of a unit about a server that runs already."""
+    port = free_port()
+    with open(os.path.join(folder, "log"), "w", encoding="utf-8") as log:
+        server = subprocess.Popen(command(port), cwd=folder, stdout=log, stderr=log)
+    try:
+        await_port(port, server)
+        output = of_unit(suite, unit, ["--host", "127.0.0.1", "--port", str(port)], skipped, os.environ)
+        if server.poll() is not None and "shutdown" not in unit:
+            output += f"\nthe server has ended with {server.returncode}\n"
+    finally:
+        server.terminate()
+        server.wait()
+    return output
+
+
+def by_own_servers(suite, unit, command, skipped, folder):
+    """The output of a unit that starts its servers, and what they lack."""
+    program = command(0)[0]
+    is_redis = program == "redis-server"
+    lacks = os.path.join(folder, "lacks")
+    start = program if is_redis else f"{sys.executable} -B {shlex.quote(os.path.join(HERE, 'redis_conf.py'))}"
+    for name, words in [("redis-server", start), ("redis-cli", "redis-cli"), ("redis-benchmark", "redis-benchmark")]:
+        path = f"{suite}/src/{name}"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nexec {words} "$@"\n')
+        os.chmod(path, 0o755)
+    environment = {**os.environ, "SAPWOOD": program, "SAPWOOD_LACKS": lacks}
+    output = of_unit(suite, unit, ["--clients", "1"], skipped, environment)
+    if os.path.exists(lacks):
+        with open(lacks, encoding="utf-8") as file:
+            output += "\nno option: " + ", ".join(sorted(set(file.read().split("\n")) - {""})) + "\n"
+    return output
+
+
+def of_unit(suite, unit, words, skipped, environment):
+    # The suite takes a port below this one, and looks 10,000 above it as well.
+    base_port = random.randrange(20_000, 30_000)
+    run = ["tclsh", "tests/test_helper.tcl", *words, "--single", unit]
+    run += ["--durable", "--tags", "-large-memory", "--baseport", str(base_port), "--portcount", "100"]
+    run += [word for name in skipped for word in ("--skiptest", name)]
+    suite_run = subprocess.Popen(run, cwd=suite, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 env=environment, start_new_session=True)
+    try:
+        output, _ = suite_run.communicate(timeout=UNIT_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        # The run has children, which hold its output open.
+        os.killpg(suite_run.pid, 9)
+        output, _ = suite_run.communicate()
+    return output.decode("utf-8", "replace")
 
 
 def parsed(output, unit):

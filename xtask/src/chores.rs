@@ -42,6 +42,12 @@ pub(crate) const FULL_DISKS: &str = "--count 150";
 /// Where the environment of the script lies that asks DuckDB.
 const DUCKDB_VENV: &str = "target/duckdb";
 
+/// Where the environment lies that runs redis-py's tests.
+const REDIS_PY_VENV: &str = "target/redis-py/venv";
+
+const SAPWOOD_RELEASE: &str = "cargo build --release -p sapwood-cli";
+const INSTALL_PYTHON: &str = "install python3 with its module venv";
+
 /// Where AddressSanitizer runs.
 const ASAN_TARGET: &str = "x86_64-unknown-linux-gnu";
 
@@ -282,7 +288,7 @@ pub(crate) fn duckdb(root: &Path, args: Vec<String>) -> Steps {
     require(
         &["python3", "-m", "venv", "--help"],
         "DuckDB is asked by a script in Python",
-        "install python3 with its module venv",
+        INSTALL_PYTHON,
     )?;
     let python = format!("{DUCKDB_VENV}/bin/python");
     let mut steps = Vec::new();
@@ -291,7 +297,7 @@ pub(crate) fn duckdb(root: &Path, args: Vec<String>) -> Steps {
     }
     // Says nothing new where it is there already.
     steps.push(Step::new("duckdb", &format!("{python} -m pip install --quiet duckdb")));
-    steps.push(Step::new("sapwood", "cargo build --release -p sapwood-cli"));
+    steps.push(Step::new("sapwood", SAPWOOD_RELEASE));
     let compare = format!(
         "{python} xtask/duckdb/compare.py --sapwood target/release/sapwood --flights datasets/flights-2013.csv.zst"
     );
@@ -310,7 +316,37 @@ pub(crate) fn clients(args: Vec<String>) -> Steps {
 
 /// Redis's own suite, which waits for less time with a program that is built for speed.
 pub(crate) fn redis_suite(args: Vec<String>) -> Steps {
-    redis("suite", "release", "cargo build --release -p sapwood-cli", args)
+    redis("suite", "release", SAPWOOD_RELEASE, args)
+}
+
+/// redis-py's own tests, by a Python that has what they need.
+pub(crate) fn redis_py(root: &Path, args: Vec<String>) -> Steps {
+    require(&["python3", "-m", "venv", "--help"], "redis-py is tested in Python", INSTALL_PYTHON)?;
+    let python = format!("{REDIS_PY_VENV}/bin/python");
+    let mut steps = Vec::new();
+    if !root.join(&python).exists() {
+        steps.push(Step::new("environment", &format!("python3 -m venv {REDIS_PY_VENV}")));
+    }
+    steps.push(Step::new("sapwood", SAPWOOD_RELEASE));
+    let script = format!("{python} -B xtask/redis/redis_py.py --sapwood {}", program("release"));
+    steps.push(Step::new("redis-py", &script).args(args));
+    Ok(steps)
+}
+
+/// One of the scripts of `xtask/sql` over a folder of files that others made.
+pub(crate) fn files_of_others(script: &str, folder: &Path, args: Vec<String>) -> Steps {
+    require(&["python3", "--version"], "files are read by a script in Python", INSTALL_PYTHON)?;
+    let folder =
+        std::path::absolute(folder).map_err(|e| format!("{} is no path: {e}", folder.display()))?;
+    if !folder.exists() {
+        let folder = folder.display();
+        return Err(format!(
+            "{folder} is not there; next: clone what has the files, and name its folder"
+        ));
+    }
+    let run = format!("python3 -B xtask/sql/{script}.py --sapwood {}", program("release"));
+    let run = Step::new(script.replace('_', "-"), &run).args([folder.display().to_string()]);
+    Ok(vec![Step::new("sapwood", SAPWOOD_RELEASE), run.args(args)])
 }
 
 /// One of the scripts of `xtask/redis`, which says itself what it needs.
@@ -318,15 +354,20 @@ fn redis(script: &str, profile: &str, build: &str, args: Vec<String>) -> Steps {
     require(
         &["python3", "--version"],
         "clients of other makers are run by a script in Python",
-        "install python3 with its module venv",
+        INSTALL_PYTHON,
     )?;
     Ok(vec![Step::new("sapwood", build), redis_script(script, profile).args(args)])
 }
 
 fn redis_script(script: &str, profile: &str) -> Step {
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
-    let program = format!("{target}/{profile}/sapwood");
+    let program = program(profile);
     Step::new(script, &format!("python3 -B xtask/redis/{script}.py --sapwood {program}"))
+}
+
+/// Where cargo puts the program.
+fn program(profile: &str) -> String {
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    format!("{target}/{profile}/sapwood")
 }
 
 /// The bench that is run.

@@ -8,7 +8,7 @@ mod failures;
 mod step;
 
 use clap::{Parser, Subcommand};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Every chore of the workspace. Each prints the commands it runs, runs all of them, and
@@ -102,6 +102,29 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// redis-py's own tests against `sapwood serve` (needs python3; gets them from PyPI)
+    RedisPy {
+        /// For the script, such as tests/test_commands.py or --verbose
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Files in the form of sqllogictest against `sapwood shell`, of a clone of SQLite's, DataFusion's or
+    /// DuckDB's suite (needs python3)
+    LogicTests {
+        /// Where the files lie, or one of them
+        folder: PathBuf,
+        /// For the script, such as --only aggregate or --queries 0
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// CSV files as `sapwood sql` reads them, beside Python's reader, cell by cell (needs python3)
+    CsvFiles {
+        /// Where the files lie, or one of them
+        folder: PathBuf,
+        /// For the script, such as --verbose
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// A bench of `sapwood-bench` at full size; more arguments go to it
     Bench {
         /// The bench
@@ -160,6 +183,9 @@ fn main() -> ExitCode {
         Chore::Duckdb { args } => chores::duckdb(root, args),
         Chore::Clients { args } => chores::clients(args),
         Chore::RedisSuite { args } => chores::redis_suite(args),
+        Chore::RedisPy { args } => chores::redis_py(root, args),
+        Chore::LogicTests { folder, args } => chores::files_of_others("logic_tests", &folder, args),
+        Chore::CsvFiles { folder, args } => chores::files_of_others("csv_files", &folder, args),
         Chore::Bench { bench, args } => chores::bench(bench, args),
         Chore::Instructions => chores::instructions(),
         Chore::Layout { bless } => chores::layout(bless),
