@@ -273,20 +273,20 @@ impl Log {
 
     /// Keeps room for a record of so many bytes, until it is [given back](Self::give_back), by the
     /// number of the answer: then [`append_claimed`](Self::append_claimed) needs no new part.
-    /// Several claims have room for one record as long as all their records together. All that
-    /// append to a log with claims claim.
+    /// Several claims have room for one record as long as all their records together. Every caller
+    /// that appends to a log with claims must claim.
     ///
     /// # Errors
-    /// What the disk answers where a new part is needed, as `StorageFull`: another claim may be
-    /// granted later. After a failed sync, every claim.
+    /// Errors of the disk where a new part is needed. After `StorageFull` another claim may be
+    /// granted; after a failed sync none is.
     pub fn claim(&self, record_bytes: usize) -> io::Result<u64> {
         self.claim_many(record_bytes, 1)
     }
 
-    /// The same for some records that have so many bytes together.
+    /// [Claims](Self::claim) room for several records that have so many bytes together.
     ///
     /// # Errors
-    /// As of [`claim`](Self::claim).
+    /// The errors of [`claim`](Self::claim).
     pub fn claim_many(&self, record_bytes: usize, records: usize) -> io::Result<u64> {
         self.shared.claim(Log::claimed_bytes(record_bytes, records))
     }

@@ -88,7 +88,7 @@ impl<'j> Claim<'j> {
     /// Claims room, as [`Journal::claim`] does.
     ///
     /// # Errors
-    /// As of [`Journal::claim`].
+    /// The errors of [`Journal::claim`].
     #[inline]
     pub fn new(
         journal: &'j dyn Journal,

@@ -113,7 +113,7 @@ impl Changed {
         }
     }
 
-    /// How many bytes of the value are told.
+    /// Bytes of the value in the log's record.
     pub(crate) fn told_bytes(&self, after: &[u8]) -> usize {
         match self {
             Changed::Nothing => 0,

@@ -167,7 +167,7 @@ impl<'a> Look<'a> {
     /// Looks, and waits for no change.
     ///
     /// # Errors
-    /// As of [`Reads::begin`].
+    /// The errors of [`Reads::begin`].
     pub fn begin(versions: &'a Versions) -> Result<Look<'a>, Conflict> {
         Reads::begin(versions)?;
         // Acquire: as in `Reads::read`. A stripe that is being changed counts as changed by the commit.

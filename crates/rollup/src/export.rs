@@ -82,7 +82,7 @@ impl ParquetOptions {
     }
 
     /// # Errors
-    /// As of [`keep_files`](Self::keep_files).
+    /// [`Error::Io`] where a file would be replaced.
     fn expect_absent(&self, disk: &dyn Disk, names: &[(Interval, String)]) -> Result<()> {
         if !self.keeps_files {
             return Ok(());

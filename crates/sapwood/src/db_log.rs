@@ -65,7 +65,7 @@ pub struct LogStats {
     pub unsaved_bytes: u64,
     /// Why no change is taken any more, after a sync that failed.
     pub refuses_changes: Option<String>,
-    /// Whether the last change was refused since the disk had no room for it.
+    /// True after a change that was refused for lack of room on the disk, until one succeeds.
     pub lacks_room: bool,
     /// Why the last checkpoint failed. The log grows until one succeeds.
     pub failed_checkpoint: Option<String>,

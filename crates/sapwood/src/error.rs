@@ -474,8 +474,8 @@ impl Error {
         }
     }
 
-    /// Whether the disk had no room. A change that is refused so was not made, and another may be made
-    /// once there is room; of a batch [`HashBatch`](Self::HashBatch) and
+    /// Tells a full disk from other failures. The refused change was not made, and another may succeed
+    /// once there is room; for a batch [`HashBatch`](Self::HashBatch) and
     /// [`OrderedBatch`](Self::OrderedBatch) say how much was.
     ///
     /// ```

@@ -78,7 +78,7 @@ impl Db {
     /// statement.
     ///
     /// # Errors
-    /// As of [`sql`](Self::sql); a parameter without a value, or a value without a place.
+    /// The errors of [`sql`](Self::sql); a parameter without a value, or a value without a place.
     ///
     /// ```
     /// # use sapwood::Db;

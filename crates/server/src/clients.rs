@@ -52,7 +52,7 @@ pub struct Limits {
     idle_seconds: AtomicU64,
     keepalive_seconds: AtomicU64,
     output: Mutex<OutputLimits>,
-    /// Of `output`: hard bounds, of clients that have not subscribed and of those that have; 0 for
+    /// Hard bounds of `output`: of clients that have not subscribed, and of those that have; 0 for
     /// none.
     hard_bytes: [AtomicUsize; 2],
     query_bytes: AtomicUsize,

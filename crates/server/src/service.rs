@@ -56,7 +56,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Those of Redis: 16 databases, 10,000 clients, 32 MiB of messages to each and 1 GiB of
+    /// The defaults of Redis: 16 databases, 10,000 clients, 32 MiB of messages to each and 1 GiB of
     /// requests from each, no other limit; a thread for each core.
     fn default() -> Options {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);

@@ -66,7 +66,7 @@ pub fn parse(sql: &str) -> Result<Vec<Statement>> {
 /// next one. A text in the place of a parameter is a text, whatever is in it.
 ///
 /// # Errors
-/// As of [`parse`]; a parameter without a value, or a value without a place.
+/// The errors of [`parse`]; a parameter without a value, or a value without a place.
 ///
 /// ```
 /// use sapwood::sql::parse_with;

@@ -268,7 +268,7 @@ pub trait Insertion: Sync {
     /// column's type.
     ///
     /// # Errors
-    /// As of [`row`](Self::row).
+    /// The errors of [`row`](Self::row).
     fn batch(&self, batch: &Batch, columns: &[SourceColumn]) -> SourceResult<()> {
         for row in 0..batch.len {
             let values = batch.columns.iter().zip(columns);
@@ -287,7 +287,7 @@ pub trait Insertion: Sync {
     /// Puts the rows: how many.
     ///
     /// # Errors
-    /// As of [`row`](Self::row); none is put then.
+    /// The errors of [`row`](Self::row); no row is put then.
     fn finish(self: Box<Self>) -> SourceResult<u64>;
 }
 

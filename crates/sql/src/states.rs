@@ -61,7 +61,7 @@ pub(crate) enum Aggregate {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AggregateCall {
     pub(crate) aggregate: Aggregate,
-    /// Of rows; none if these are counted.
+    /// The value of a row; `None` where rows are counted.
     pub(crate) input: Option<Node>,
     /// The value beside it, of aggregates of two.
     pub(crate) second: Option<Node>,
@@ -70,7 +70,7 @@ pub(crate) struct AggregateCall {
     /// Which rows it takes: `filter (where ...)`.
     pub(crate) filter: Option<Node>,
     pub(crate) is_distinct: bool,
-    /// Of the result.
+    /// The type of the result.
     pub(crate) kind: Kind,
 }
 

@@ -52,7 +52,7 @@ struct Group {
     record: Vec<u8>,
     /// Room that is kept for it.
     claimed: u64,
-    /// Whether changes are taken back, of which the log is told nothing.
+    /// True while changes are taken back, which the record does not get.
     is_taking_back: bool,
 }
 
@@ -216,7 +216,7 @@ impl Appender {
     /// and bytes have so many bytes together. They use it where the log has no more.
     ///
     /// # Errors
-    /// As of [`claim`](Self::claim); none is made then.
+    /// The errors of [`claim`](Self::claim); `make` does not run then.
     pub(crate) fn with_room<R>(
         &self,
         bytes: usize,
@@ -239,7 +239,7 @@ impl Appender {
         claimed.map_err(|cause| Error::no_room(&cause))
     }
 
-    /// Whether the last change was refused since the log had no room for it.
+    /// True after a claim that was refused for lack of room, until one is granted.
     pub(crate) fn lacks_room(&self) -> bool {
         self.lacks_room.load(Ordering::Relaxed)
     }
@@ -308,7 +308,7 @@ impl Appender {
         appended
     }
 
-    /// The same for a frame for which there is a claim.
+    /// Appends a frame for which there is a claim.
     fn append_claimed(&self, frame: &Frame<'_>, ends_group: bool) -> Result<Lsn> {
         let made = match ends_group {
             true => self.with_group(|group| {

@@ -399,7 +399,7 @@ impl Wal {
         self.sync_to(lsn)
     }
 
-    /// Whether the log takes changes, where it has room. To be asked before one is made.
+    /// Refuses after a failure of the log. To be called before a change is made.
     ///
     /// # Errors
     /// Why it does not, from the first sync that failed on.
@@ -407,7 +407,7 @@ impl Wal {
         self.appender.check()
     }
 
-    /// Whether the last change was refused since the log had no room for it.
+    /// True after a change that was refused for lack of room, until one succeeds.
     pub fn lacks_room(&self) -> bool {
         self.appender.lacks_room()
     }

@@ -95,8 +95,8 @@ pub(crate) struct Network {
     )]
     pub(crate) http_tls: YesNo,
 
-    /// Whether /metrics is answered without the password that clients must say; with it, a user
-    /// with the right to INFO says theirs, by Basic authentication
+    /// Answer /metrics without a password; by default a user with the right to INFO gives theirs,
+    /// by Basic authentication
     #[arg(
         long,
         value_name = "WHETHER",

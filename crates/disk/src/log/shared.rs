@@ -17,7 +17,7 @@ pub trait SharedLog: Debug + Send + Sync {
     /// answer it is [given back](Log::give_back).
     ///
     /// # Errors
-    /// As of [`Log::claim`].
+    /// The errors of [`Log::claim`].
     fn claim(&self, record_bytes: usize) -> io::Result<u64>;
     /// Appends a record of the engine, whose changes come behind; the position behind the record. Where
     /// `ends_group`, all that this thread has changed in other engines and not appended yet is part of the same
@@ -26,7 +26,7 @@ pub trait SharedLog: Debug + Send + Sync {
     /// # Errors
     /// `StorageFull`: nothing is appended, and another record may be; any other is for good.
     fn append(&self, record: &[u8], ends_group: bool) -> io::Result<Lsn>;
-    /// The same for records that were claimed, and whose changes are made.
+    /// Appends a record that was [claimed](Self::claim), and whose changes are made.
     ///
     /// # Errors
     /// Why there is no record any more.

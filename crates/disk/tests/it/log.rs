@@ -503,7 +503,7 @@ fn a_log_that_is_opened_often_stays_small() {
     assert_eq!(open(&disk, from).expect("opened").1, [] as [u64; 0]);
 }
 
-/// What is claimed fits, whatever the disk says by then, and whatever else is appended and synced.
+/// Claimed records fit when the disk refuses writes, and beside other appends and syncs.
 #[test]
 fn a_claimed_record_needs_no_room_of_the_disk() {
     let disk = SimDisk::new();

@@ -373,7 +373,7 @@ fn files_that_are_there_are_kept_if_they_are_to_be() {
     let rollup = filled(50);
     let written = rollup.write_parquet(&disk, "edits", &ParquetOptions::default());
     let last = written.expect("the disk takes it").pop().expect("a file").name;
-    disk.plant(&last, b"of somebody").expect("a valid name");
+    disk.plant(&last, b"of another program").expect("a valid name");
     for name in disk.list().expect("names").into_iter().filter(|name| *name != last) {
         disk.remove(&name).expect("removed");
     }
@@ -381,5 +381,5 @@ fn files_that_are_there_are_kept_if_they_are_to_be() {
     let Err(Error::Io { kind, what, .. }) = refused else { panic!("{refused:?}") };
     assert!(kind == std::io::ErrorKind::AlreadyExists && what.contains(&last), "{what}");
     assert_eq!(disk.list().expect("names"), [&*last], "none is written");
-    assert_eq!(disk.contents(&last).expect("it is there"), b"of somebody");
+    assert_eq!(disk.contents(&last).expect("it is there"), b"of another program");
 }

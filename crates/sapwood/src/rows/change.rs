@@ -87,7 +87,7 @@ impl Rows {
         self.encode(format, row, FIRST_NUMBER)
     }
 
-    /// The same entry, from the cells of a row: `cell` answers that of a column.
+    /// Encodes a new entry from the cells of a row: `cell` returns that of a column.
     #[cfg(feature = "sql")]
     pub(crate) fn encode_new_cells<'c>(
         &self,

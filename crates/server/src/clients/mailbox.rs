@@ -39,7 +39,7 @@ struct Inside {
     bytes_taken: usize,
     protocol: Protocol,
     order: Order,
-    /// Whether it ends because the client has left too much unread.
+    /// True once the client has left too much unread: the connection ends.
     is_full: bool,
     waker: Option<Waker>,
 }
@@ -124,7 +124,7 @@ impl Mailbox {
         wake(inside);
     }
 
-    /// Whether the client has left too much unread.
+    /// True once the client has left too much unread.
     pub(crate) fn is_full(&self) -> bool {
         self.lock().is_full
     }

@@ -27,16 +27,16 @@ pub struct OutputLimit {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputLimits {
-    /// Of clients that have not subscribed to messages.
+    /// Limit of clients that have not subscribed to messages.
     pub normal: OutputLimit,
-    /// Of replicas. There are none, and the words are kept for tools that set and read them.
+    /// Limit of replicas. There are none; tools set and read it.
     pub replica: OutputLimit,
-    /// Of clients that have.
+    /// Limit of clients that have subscribed.
     pub pubsub: OutputLimit,
 }
 
 impl Default for OutputLimits {
-    /// Those of Redis.
+    /// The limits of Redis.
     fn default() -> OutputLimits {
         let limit = |hard_bytes, soft_bytes, soft_seconds| OutputLimit {
             hard_bytes,
@@ -52,8 +52,8 @@ impl Default for OutputLimits {
 }
 
 impl OutputLimits {
-    /// The same with the bounds that a text names: a class, its two numbers of bytes, and its
-    /// seconds, for one class or several. `None` where it says something else.
+    /// Replaces the limits that a text names: a class, its two numbers of bytes, and its seconds, for
+    /// one class or several. `None` for any other text.
     pub fn with(mut self, text: &str) -> Option<OutputLimits> {
         let words: Vec<&str> = text.split_whitespace().collect();
         if words.is_empty() || !words.len().is_multiple_of(4) {

@@ -102,7 +102,7 @@ struct Door {
     /// A permit for each request about roll-ups.
     requests: Arc<Semaphore>,
     bodies: Bodies,
-    /// Whether metrics are told without the password.
+    /// True to answer metrics without a password.
     has_open_metrics: bool,
 }
 
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
     use crate::service::Options;
 
-    /// What connections share, with one request about roll-ups at a time.
+    /// A door that lets one request about roll-ups in at a time.
     pub(super) fn door() -> Door {
         let service = Service::new(Db::in_memory(), Options::default()).expect("memory");
         Door {

@@ -278,7 +278,7 @@ fn separator_of(node: &Node) -> Result<String> {
     }
 }
 
-/// The same of aggregates of two values.
+/// Checks the types of an aggregate of two values, and finds its own.
 fn typed_pair(
     name: &str,
     input: Node,

@@ -38,7 +38,7 @@ impl MapTable {
         entries.insert(key.to_vec(), value.to_vec());
     }
 
-    /// Whether the log has room for a value.
+    /// Tells if the log has room for a value.
     pub(crate) fn may_put(&self, key: &[u8], value: &[u8]) -> bool {
         let claimed = self.journal.claim(key.len() + value.len(), 1);
         claimed.map(|claimed| self.journal.give_back(claimed)).is_ok()

@@ -159,7 +159,7 @@ impl FileSource {
         self.reopen_for(None)
     }
 
-    /// The same, where these columns alone are to be read.
+    /// Opens the source again, to read these columns alone.
     pub(crate) fn reopen_for(&self, wanted: Option<&[String]>) -> Outcome<FileSource> {
         self.wider(wanted).map_err(|what| failure(&self.input().interrupt, what))
     }

@@ -63,7 +63,7 @@ impl TextFile {
         self.known.names.iter().zip(&self.known.looks)
     }
 
-    /// The same file, where this is known of columns of these names.
+    /// Replaces the types found in this file by those given, by the names of columns.
     pub(super) fn with_looks(mut self, looks: &HashMap<String, Look>) -> Result<Self, String> {
         for (name, look) in self.known.names.iter().zip(&mut self.known.looks) {
             if let Some(known) = looks.get(name) {

@@ -23,7 +23,7 @@ pub(super) struct Connections {
 #[derive(Debug, Default)]
 struct State {
     open: usize,
-    /// Those that wait for a head, the first one longest.
+    /// Connections that wait for a head, the oldest first.
     waiting: BTreeMap<u64, CancellationToken>,
     next: u64,
 }
@@ -36,7 +36,7 @@ pub(super) struct Place {
     pub(super) taken: CancellationToken,
     /// The number under which it waits.
     number: Mutex<Option<u64>>,
-    /// Whether it is one of those beyond the limit.
+    /// True for a connection beyond the limit.
     pub(super) is_spare: bool,
 }
 

@@ -20,7 +20,7 @@ impl Failure {
         Failure { status, message: message.into(), allowed: None }
     }
 
-    /// As many requests are answered as may be.
+    /// The refusal of a request beyond the limit.
     pub(super) fn too_many() -> Failure {
         let why = "too many requests are answered at a time: try again later";
         Failure::new(StatusCode::TOO_MANY_REQUESTS, why)

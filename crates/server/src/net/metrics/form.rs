@@ -48,8 +48,8 @@ impl Form {
     }
 }
 
-/// The same metrics in the form of Prometheus: a counter has the name of its samples, and there are
-/// no units and no end.
+/// Rewrites metrics in the text form of Prometheus: a counter has the name of its samples, and there
+/// are no units and no end.
 fn prometheus(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut help = None;

@@ -70,7 +70,7 @@ impl FileSource {
         }
     }
 
-    /// The same file, where all that is known of columns of these names is this.
+    /// Replaces the types found in this file by those found in all files, by the names of columns.
     fn with_looks(self, looks: &HashMap<String, Look>) -> Result<FileSource, String> {
         let content = match self.content {
             Content::Csv(file, delimiter) => Content::Csv(file.with_looks(looks)?, delimiter),
