@@ -174,7 +174,8 @@ fn what_is_given_up_keeps_no_room() {
     for round in 0..500_usize {
         let given_up = || {
             let tx = pool.begin().expect("begun");
-            tx.put(&left, round.to_be_bytes(), vec![1; 16 << (round % 12)]).expect("put");
+            // So long that it gets chunks of its own, which are free again after it.
+            tx.put(&left, round.to_be_bytes(), vec![1; 200_000]).expect("put");
             tx.abort();
         };
         pool.together(given_up).expect("nothing to log");
