@@ -538,7 +538,7 @@ fn what_is_committed_is_there_again_as_a_whole() {
     assert_eq!(before[1].len(), 200);
 }
 
-/// A change that waits for a commit comes behind it in the log, too.
+/// Changes that wait for a commit come behind it in the log, too.
 #[test]
 fn a_change_behind_a_commit_is_replayed_behind_it() {
     for _ in 0..20 {
@@ -547,7 +547,18 @@ fn a_change_behind_a_commit_is_replayed_behind_it() {
         let db = open();
         let table = db.create_ordered_table("t", OrderedTableOptions::default()).expect("made");
         let key = |number: u64| number.to_be_bytes();
+        // Of different stripes, which the commit lets go one after the other.
+        let later = || (0..8).map(|number| key(500 * number));
         thread::scope(|scope| {
+            for key in later() {
+                let table = &table;
+                scope.spawn(move || {
+                    while table.get(key).expect("read").is_none() {
+                        thread::yield_now();
+                    }
+                    table.put(key, b"later").expect("it waits for the commit");
+                });
+            }
             scope.spawn(|| {
                 let mut batch = db.batch();
                 for number in 0..4_000 {
@@ -555,15 +566,12 @@ fn a_change_behind_a_commit_is_replayed_behind_it() {
                 }
                 batch.commit().expect("nothing refuses");
             });
-            while table.get(key(0)).expect("read").is_none() {
-                std::hint::spin_loop();
-            }
-            table.put(key(0), b"later").expect("it waits for the commit");
         });
-        assert_eq!(table.get(key(0)), Ok(Some(b"later".to_vec())));
         drop((table, db));
         let table = open().ordered_table("t").expect("it is there");
-        assert_eq!(table.get(key(0)), Ok(Some(b"later".to_vec())), "it is lost");
+        for key in later() {
+            assert_eq!(table.get(key), Ok(Some(b"later".to_vec())), "a change is lost");
+        }
         assert_eq!(table.len(), Ok(4_000));
     }
 }
