@@ -32,6 +32,8 @@ const TARGETS: [&str; 2] = ["aarch64-apple-darwin", "aarch64-unknown-linux-gnu"]
 const KILLED_CHAINS: &str = "--chains 50 --links 20";
 /// Two thousand kills on pools: one takes a twentieth of a second.
 const KILLED_POOLS: &str = "--chains 50 --links 40";
+/// A thousand kills, losses of power and moved directories of processes that execute statements.
+const KILLED_STATEMENTS: &str = "--chains 50 --links 20";
 /// Two thousand losses of power and a few more, six on each database.
 const LOST_CHAINS: &str = "--chains 334 --links 6";
 /// Some hundred for each stored file.
@@ -265,12 +267,15 @@ pub(crate) fn torture(what: &str, full: &str, args: Vec<String>) -> Steps {
     Ok(vec![Step::new(what, &torture).args(args)])
 }
 
-/// Kills of processes with a database; with a pool too, where no `args` ask for something else.
+/// Kills of processes with a database; with a pool and within statements too, where no `args` ask
+/// for something else.
 pub(crate) fn kills(args: Vec<String>) -> Steps {
-    let pools =
-        if args.is_empty() { torture("pools", KILLED_POOLS, Vec::new())? } else { Vec::new() };
+    let is_full = args.is_empty();
     let mut steps = torture("kills", KILLED_CHAINS, args)?;
-    steps.extend(pools);
+    if is_full {
+        steps.extend(torture("pools", KILLED_POOLS, Vec::new())?);
+        steps.extend(torture("statements", KILLED_STATEMENTS, Vec::new())?);
+    }
     Ok(steps)
 }
 

@@ -13,6 +13,7 @@ mod oracle;
 mod pools;
 mod report;
 mod runs;
+mod statements;
 mod stream;
 mod tables;
 mod worker;
@@ -28,6 +29,7 @@ use expected::Expected;
 use faults::Sweep;
 use pools::{PoolChain, PoolWork};
 use sapwood_shim::{Call, Failure, PowerLoss};
+use statements::{StatementChain, StatementWork};
 
 /// Databases in real files, tortured, and compared with an oracle outside. `cargo xtask kills`,
 /// `faults`, `damage` and `enospc` run these at full size.
@@ -46,6 +48,8 @@ enum Torture {
     Losses(Chains),
     /// Ends workers on pools by kill -9 at any moment, over and over on one pool
     Pools(Chains),
+    /// Ends workers that execute SQL by kill -9, losses of power and moves of their directory
+    Statements(Chains),
     /// Lets every call of a worker fail, once and from then on; then, lets the power go after it
     Faults(Faults),
     /// Damages every stored file of a small database, and reads each damaged copy
@@ -61,6 +65,9 @@ enum Torture {
     /// The process that is tortured on a pool
     #[command(hide = true)]
     PoolWorker(PoolWork),
+    /// The process that is tortured within statements
+    #[command(hide = true)]
+    StatementWorker(StatementWork),
 }
 
 #[derive(Args)]
@@ -156,6 +163,7 @@ fn main() -> ExitCode {
         Torture::Kills(chains) => run_chains("kills", Ends::Kills, &chains),
         Torture::Losses(chains) => run_chains("losses", Ends::Losses, &chains),
         Torture::Pools(chains) => run_pools(&chains),
+        Torture::Statements(chains) => run_statements(&chains),
         Torture::Faults(faults) => run_faults(&faults),
         Torture::Damage(Damage { seed, first, count, size: Size { jobs, within } }) => {
             Damages { seed, first, count, within }.run(jobs)
@@ -164,6 +172,7 @@ fn main() -> ExitCode {
         Torture::Read(read) => read_damaged(&read),
         Torture::Worker(work) => worker::run(&work),
         Torture::PoolWorker(work) => pools::worker::run(&work),
+        Torture::StatementWorker(work) => statements::worker::run(&work),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -187,6 +196,14 @@ fn run_pools(chains: &Chains) -> Result<(), String> {
     report::run("pools", chains.chains, *jobs, |at| {
         let seed = chains.seed + at as u64;
         PoolChain { seed, links: chains.links, within: within.clone() }.run()
+    })
+}
+
+fn run_statements(chains: &Chains) -> Result<(), String> {
+    let Size { jobs, within } = &chains.size;
+    report::run("statements", chains.chains, *jobs, |at| {
+        let seed = chains.seed + at as u64;
+        StatementChain { seed, links: chains.links, within: within.clone() }.run()
     })
 }
 

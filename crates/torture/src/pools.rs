@@ -82,8 +82,8 @@ impl PoolChain {
             // The flushes of persistent memory, on what is none.
             let is_dax = rng.random_range(0..3) == 0;
             let variables = if is_dax { &[("SAPWOOD_FORCE_DAX", "1")][..] } else { &[] };
-            let run =
-                Run::of_line(&work.arguments(), variables, Some(kill(&mut rng))).map_err(at)?;
+            let run = Run::of_line(&work.arguments(), variables, Some(kill(&mut rng)), || Ok(()))
+                .map_err(at)?;
             hear(&mut oracles, &run.messages).and_then(|()| run.expect_ended()).map_err(at)?;
             let ended = if run.was_killed() { "kills" } else { "workers that came to their end" };
             outcome.add(ended, 1);

@@ -98,14 +98,16 @@ pub(crate) struct Run {
 impl Run {
     /// Lets a worker run to its end, or kills it.
     pub(crate) fn of(work: &Work, kill: Option<Kill>) -> Result<Run, String> {
-        Run::of_line(&work.arguments(), &[], kill)
+        Run::of_line(&work.arguments(), &[], kill, || Ok(()))
     }
 
-    /// The same, with any arguments and some variables of its environment.
+    /// Runs a worker with any arguments and some variables of its environment; does something
+    /// before it is killed, or when it has come to its end.
     pub(crate) fn of_line(
         arguments: &[String],
         variables: &[(&str, &str)],
         kill: Option<Kill>,
+        before_kill: impl FnOnce() -> Result<(), String>,
     ) -> Result<Run, String> {
         let program = std::env::current_exe().map_err(|e| format!("which program is this: {e}"))?;
         let mut command = Command::new(program);
@@ -136,11 +138,15 @@ impl Run {
         }
         if let Some(kill) = kill.filter(|_| open) {
             thread::sleep(kill.delay);
+        }
+        let done = before_kill();
+        if kill.is_some() {
             end(&mut child);
         }
         messages.extend(lines.iter().filter_map(|line| Message::parse(&line)));
         let status = child.wait().map_err(|e| e.to_string())?;
         let errors = errors.join().expect("a reader of text");
+        done?;
         Ok(Run { messages, status, errors })
     }
 

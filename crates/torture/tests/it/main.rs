@@ -41,6 +41,11 @@ fn killed_processes_lose_no_commit_of_a_pool() {
     torture("pools --chains 4 --links 12");
 }
 
+#[test]
+fn a_statement_that_is_killed_is_whole_or_absent() {
+    torture_in_memory("statements --chains 4 --links 6");
+}
+
 /// A program that retries a failed checkpoint, and is ended while it does: the images of both have
 /// one number.
 #[test]
