@@ -8,6 +8,7 @@ mod snapshot;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
+use sapwood_engine::{broken_off, keep_break};
 use sapwood_hashlog::HashLog;
 use sapwood_occ::Conflict;
 
@@ -280,7 +281,7 @@ impl HashTable {
         &self,
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        self.named(self.log().for_each(visit))
+        self.for_each_part(0, 1, visit)
     }
 
     /// Part `part` of `parts` disjoint parts of [`for_each`](Self::for_each), which are the whole:
@@ -308,8 +309,19 @@ impl HashTable {
         &self,
         part: usize,
         parts: usize,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
+        keep_break(|broken| {
+            self.walk_part(part, parts, &mut |key, value| broken_off(visit(key, value), broken))
+        })
+    }
+
+    fn walk_part(
+        &self,
+        part: usize,
+        parts: usize,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
         self.named(self.log().for_each_part(part, parts, visit))
     }
 

@@ -89,17 +89,17 @@ impl HashStore for SapwoodHash {
         Ok(SapwoodHash(HashLog::in_memory(options)?))
     }
 
-    #[inline]
+    #[inline(always)]
     fn get(&self, key: u64) -> Option<u64> {
         self.0.get_with(&key.to_le_bytes(), word).expect(IN_MEMORY)
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&self, key: u64, value: u64) {
         self.0.put(&key.to_le_bytes(), &value.to_le_bytes()).expect(IN_MEMORY);
     }
 
-    #[inline]
+    #[inline(always)]
     fn increment(&self, key: u64) {
         self.0.add(&key.to_le_bytes(), 1).expect(IN_MEMORY);
     }
@@ -228,13 +228,13 @@ impl HashStore for Shards {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn get(&self, key: u64) -> Option<u64> {
         let (hash, shard) = self.find(key);
         shard.read().find(hash, |entry| entry.0 == key).map(|entry| entry.1)
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&self, key: u64, value: u64) {
         let (hash, shard) = self.find(key);
         let mut table = shard.write();
@@ -245,7 +245,7 @@ impl HashStore for Shards {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn increment(&self, key: u64) {
         let (hash, shard) = self.find(key);
         if let Some(entry) = shard.write().find_mut(hash, |entry| entry.0 == key) {
@@ -271,19 +271,19 @@ macro_rules! peers {
                 Ok($peer($made))
             }
 
-            #[inline]
+            #[inline(always)]
             fn get(&self, $key: u64) -> Option<u64> {
                 let $this = &self.0;
                 $get
             }
 
-            #[inline]
+            #[inline(always)]
             fn put(&self, $key: u64, $value: u64) {
                 let $this = &self.0;
                 $put;
             }
 
-            #[inline]
+            #[inline(always)]
             fn increment(&self, $key: u64) {
                 let $this = &self.0;
                 $increment;

@@ -10,7 +10,8 @@ use parking_lot::RwLock;
 use super::job::{HashJob, Mix, key, number_of, value};
 use crate::harness::*;
 
-/// A concurrent map from 8-byte keys to 8-byte values.
+/// A concurrent map from 8-byte keys to 8-byte values. `get`, `put` and `increment` are compiled into
+/// the loop of operations, as into a program that calls them in one.
 pub trait HashStore: Send + Sync + Sized {
     /// The name in tables and in `--engines`.
     const NAME: &'static str;

@@ -55,11 +55,18 @@ impl Scan {
     /// Adds up the first entries of an iterator, or the last ones.
     #[inline]
     fn take<I: DoubleEndedIterator>(self, entries: I, sum: impl Fn(Self, I::Item) -> u64) -> Tally {
-        let mut tally = Tally::default();
-        let mut add = |entry| tally.add(sum(self, entry));
         match self.descending {
-            false => entries.take(self.entries).for_each(&mut add),
-            true => entries.rev().take(self.entries).for_each(&mut add),
+            false => self.take_first(entries, sum),
+            true => self.take_first(entries.rev(), sum),
+        }
+    }
+
+    #[inline]
+    fn take_first<I: Iterator>(self, entries: I, sum: impl Fn(Self, I::Item) -> u64) -> Tally {
+        let mut tally = Tally::default();
+        // A loop as programs have it: its body is compiled in place, that of `for_each` may be a call.
+        for entry in entries.take(self.entries) {
+            tally.add(sum(self, entry));
         }
         tally
     }

@@ -293,7 +293,7 @@ fn for_each_sees_every_key_that_stays_once_while_the_index_grows() {
     const STABLE: u64 = 300;
     case!().seeds(4, |seed| {
         for configuration in [NASTIEST, IN_MEMORY[1], IN_MEMORY[2], COLDEST] {
-            let last = if configuration == COLDEST { 2_000 } else { 20_000 };
+            let last = if configuration == COLDEST { 2_000 } else { 8_000 };
             let log = configuration.log();
             for index in 0..STABLE {
                 log.put(&key(index), &value(index)).unwrap();
