@@ -239,10 +239,17 @@ impl Session {
     /// Notes bytes of replies that the client has not taken. One with too many is closed.
     pub(crate) fn note_kept(&self, bytes: usize) {
         self.client.entry.seen().bytes_kept = bytes;
+        self.are_too_long(bytes);
+    }
+
+    /// Tells if bytes of replies are more than the client may leave unread. Its connection ends then.
+    pub(crate) fn are_too_long(&self, replies_bytes: usize) -> bool {
         let limits = &self.service.clients.limits;
-        if bytes > limits.unread_bytes(self.client.subscriptions.is_some()) {
+        let are_too_long = replies_bytes > limits.unread_bytes(self.client.subscriptions.is_some());
+        if are_too_long {
             self.client.entry.mailbox.overflow();
         }
+        are_too_long
     }
 
     /// Tells if the client has sent more than it may before it is executed: `waiting` bytes of a
