@@ -6,7 +6,7 @@ use std::time::Instant;
 use sapwood::{Changes, Db};
 use smallvec::SmallVec;
 
-use crate::acl::{self, Login};
+use crate::acl::Login;
 use crate::admin::AppendFsync;
 use crate::clients::{Entry, Origin};
 use crate::command::client::{Client, Messages, Replies};
@@ -363,18 +363,8 @@ impl Session {
 
     /// Sees changes of users, and of the user that the client is.
     fn see_users(&mut self, service: &Service) {
-        let client = &mut self.client;
-        match client.login.refresh(&service.users) {
-            Ok(false) => {}
-            Ok(true) => {
-                let subscriptions = client.subscriptions.as_ref();
-                if subscriptions.is_some_and(|all| !all.are_allowed(client.login.user())) {
-                    client.is_closing = true;
-                }
-            }
-            Err(acl::UserHasGone) => client.is_closing = true,
-        }
-        self.parser.set_limits(client.limits());
+        self.client.see_users(service);
+        self.parser.set_limits(self.client.limits());
     }
 
     /// Bytes of a request that must be there before it is of use to go on.
