@@ -327,6 +327,7 @@ fn without_password(rule: &[u8]) -> String {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
+/// Bytes as text.
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -12,6 +12,7 @@ pub(crate) mod settings;
 pub(crate) mod slow;
 pub(crate) mod tally;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
@@ -47,6 +48,8 @@ pub struct Options {
     pub latency_threshold_millis: u64,
     /// Whether `DEBUG` is there.
     pub debug: Debug,
+    /// The addresses that `CONFIG GET bind` tells of.
+    pub bind: Vec<IpAddr>,
     /// The port that `INFO` tells of.
     pub port: u16,
     /// The file that the options came from, if there is one.
@@ -65,6 +68,7 @@ impl Default for Options {
             slowlog_len: 128,
             latency_threshold_millis: 0,
             debug: Debug::Off,
+            bind: Vec::new(),
             port: 6379,
             config_file: None,
         }
@@ -104,6 +108,7 @@ pub(crate) struct Admin {
     pub(crate) saves: Saves,
     pub(crate) settings: Settings,
     pub(crate) debug: Debug,
+    pub(crate) bind: Vec<IpAddr>,
     pub(crate) port: u16,
     pub(crate) config_file: Option<PathBuf>,
     /// A name of 40 digits that no other start of a server has.
@@ -134,6 +139,7 @@ impl Admin {
             saves: Saves::new(now),
             settings: Settings::new(options, maxmemory),
             debug: options.debug,
+            bind: options.bind.clone(),
             port: options.port,
             config_file: options.config_file.clone(),
             run_id,

@@ -25,7 +25,7 @@ use std::time::Duration;
 pub(crate) use channels::{Channels, Kind, Subscriptions};
 pub(crate) use entry::{Entry, Origin, Seen};
 pub(crate) use mailbox::Order;
-pub use output::{OutputLimit, OutputLimits};
+pub use output::{OutputLimit, OutputLimits, OutputLimitsError};
 pub(crate) use pause::{Pause, Paused};
 
 use crate::store::format::Millis;

@@ -53,6 +53,14 @@ pub(crate) const NOT_AN_INTEGER: Refusal =
     Refusal::text("ERR value is not an integer or out of range");
 /// A floating-point number that is none.
 pub(crate) const NOT_A_FLOAT: Refusal = Refusal::text("ERR value is not a valid float");
+/// A key on which a user has not the rights.
+pub(crate) const NO_KEY: Refusal = Refusal::text(
+    "NOPERM this user has no permissions to access one of the keys used as arguments",
+);
+/// A channel on which a user has not the rights.
+pub(crate) const NO_CHANNEL: Refusal = Refusal::text(
+    "NOPERM this user has no permissions to access one of the channels used as arguments",
+);
 /// Without memory.
 pub(crate) const OUT_OF_MEMORY: Refusal =
     Refusal::text("OOM command not allowed when used memory > 'maxmemory'.");

@@ -6,7 +6,7 @@ use std::time::Instant;
 use sapwood::{Changes, Db};
 use smallvec::SmallVec;
 
-use crate::acl::{self, Login};
+use crate::acl::Login;
 use crate::admin::AppendFsync;
 use crate::clients::{Entry, Origin};
 use crate::command::client::{Client, Messages, Replies};
@@ -239,10 +239,17 @@ impl Session {
     /// Notes bytes of replies that the client has not taken. One with too many is closed.
     pub(crate) fn note_kept(&self, bytes: usize) {
         self.client.entry.seen().bytes_kept = bytes;
+        self.are_too_long(bytes);
+    }
+
+    /// Tells if bytes of replies are more than the client may leave unread. Its connection ends then.
+    pub(crate) fn are_too_long(&self, replies_bytes: usize) -> bool {
         let limits = &self.service.clients.limits;
-        if bytes > limits.unread_bytes(self.client.subscriptions.is_some()) {
+        let are_too_long = replies_bytes > limits.unread_bytes(self.client.subscriptions.is_some());
+        if are_too_long {
             self.client.entry.mailbox.overflow();
         }
+        are_too_long
     }
 
     /// Tells if the client has sent more than it may before it is executed: `waiting` bytes of a
@@ -356,18 +363,8 @@ impl Session {
 
     /// Sees changes of users, and of the user that the client is.
     fn see_users(&mut self, service: &Service) {
-        let client = &mut self.client;
-        match client.login.refresh(&service.users) {
-            Ok(false) => {}
-            Ok(true) => {
-                let subscriptions = client.subscriptions.as_ref();
-                if subscriptions.is_some_and(|all| !all.are_allowed(client.login.user())) {
-                    client.is_closing = true;
-                }
-            }
-            Err(acl::UserHasGone) => client.is_closing = true,
-        }
-        self.parser.set_limits(client.limits());
+        self.client.see_users(service);
+        self.parser.set_limits(self.client.limits());
     }
 
     /// Bytes of a request that must be there before it is of use to go on.

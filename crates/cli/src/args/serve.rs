@@ -328,7 +328,7 @@ pub(crate) enum ConfigCommand {
 }
 
 fn parse_output_limits(text: &str) -> Result<OutputLimits, String> {
-    OutputLimits::default().with(text).ok_or_else(|| {
+    OutputLimits::default().with(text).map_err(|_| {
         "limits are a class (normal or pubsub), two numbers of bytes, and seconds, such as `pubsub 32mb 8mb 60`"
             .to_owned()
     })

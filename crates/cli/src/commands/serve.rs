@@ -175,6 +175,7 @@ fn service_options(serve: &Serve) -> Outcome<service::Options> {
             NoLocalYes::Local => Debug::Local,
             NoLocalYes::Yes => Debug::On,
         },
+        bind: network.bind.clone(),
         port: network.port,
         config_file: serve.config.clone(),
     };

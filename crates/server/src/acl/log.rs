@@ -52,7 +52,6 @@ impl Context {
 /// A refusal, or some that are alike.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    pub(crate) id: u64,
     pub(crate) count: u64,
     pub(crate) reason: Reason,
     pub(crate) context: Context,
@@ -61,7 +60,6 @@ pub(crate) struct Entry {
     pub(crate) user: Vec<u8>,
     /// The client that was refused last, as `CLIENT LIST` shows it.
     pub(crate) client: String,
-    pub(crate) created: Millis,
     pub(crate) updated: Millis,
 }
 
@@ -69,7 +67,6 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) struct Log {
     entries: Mutex<VecDeque<Entry>>,
-    next_id: AtomicU64,
     len_max: AtomicUsize,
     auth: AtomicU64,
     command: AtomicU64,
@@ -81,7 +78,6 @@ impl Default for Log {
     fn default() -> Log {
         Log {
             entries: Mutex::default(),
-            next_id: AtomicU64::new(0),
             len_max: AtomicUsize::new(LEN_MAX),
             auth: AtomicU64::new(0),
             command: AtomicU64::new(0),
@@ -93,7 +89,7 @@ impl Default for Log {
 
 // Relaxed throughout: counts and a limit tell nothing of other memory.
 impl Log {
-    /// Adds a refusal; its number, its count and its time of creation are set here.
+    /// Adds a refusal; its count is set here.
     pub(crate) fn add(
         &self,
         (reason, context): (Reason, Context),
@@ -120,14 +116,12 @@ impl Log {
         let entry = match like.and_then(|at| entries.remove(at)) {
             Some(like) => Entry { count: like.count + 1, client, updated: now, ..like },
             None => Entry {
-                id: self.next_id.fetch_add(1, Ordering::Relaxed),
                 count: 1,
                 reason,
                 context,
                 object: object.to_vec(),
                 user: user.to_vec(),
                 client,
-                created: now,
                 updated: now,
             },
         };
@@ -189,8 +183,8 @@ mod tests {
         add(&log, "a", 0);
         add(&log, "b", 1);
         add(&log, "a", 60_000);
-        let seen: Vec<_> = log.latest(9).into_iter().map(|it| (it.id, it.count)).collect();
-        assert_eq!(seen, [(0, 2), (1, 1)]);
+        let seen: Vec<_> = log.latest(9).into_iter().map(|it| (it.object, it.count)).collect();
+        assert_eq!(seen, [(b"a".to_vec(), 2), (b"b".to_vec(), 1)]);
         // The minute is over.
         add(&log, "b", 60_002);
         assert_eq!(log.latest(9).len(), 3);

@@ -1,12 +1,14 @@
 //! A selector: a set of commands, with the keys and channels that they may be called with.
 //!
 //! Rules are compiled when they are given: those about commands into a bit for each, so that a check
-//! of a command is a load. Their text is kept as well, in the order in which it has an effect, since
-//! it is what users see and what files hold.
+//! of a command is a load. Users see rules that are made of the bits, as in Redis 7.0, and files hold
+//! them.
+
+use std::cmp::Reverse;
 
 use crate::acl::pattern::Pattern;
 use crate::catalog::needs::{Channels, KeyRights};
-use crate::catalog::{Catalog, Description, Flags, categories};
+use crate::catalog::{Catalog, Categories, Description, Flags, categories};
 
 /// A rule that is not taken. The texts are those of Redis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -60,9 +62,12 @@ struct CommandBits(Box<[u64]>);
 
 impl CommandBits {
     /// All, or none.
-    fn filled(word: u64, catalog: &Catalog) -> CommandBits {
-        let count = catalog.all().len();
-        CommandBits(vec![word; count.div_ceil(64)].into())
+    fn filled(sign: Sign, catalog: &Catalog) -> CommandBits {
+        let word = match sign {
+            Sign::Plus => u64::MAX,
+            Sign::Minus => 0,
+        };
+        CommandBits(vec![word; catalog.all().len().div_ceil(64)].into())
     }
 
     #[inline]
@@ -81,8 +86,28 @@ impl CommandBits {
         }
     }
 
+    /// Sets the bits of a class, and those of the subcommands of its commands.
+    fn set_class(&mut self, class: Categories, sign: Sign, catalog: &Catalog) {
+        for command in catalog.of_class(class) {
+            self.set(catalog.with_subcommands(command), sign);
+        }
+    }
+
     fn has_all(&self, catalog: &Catalog) -> bool {
         catalog.all().iter().all(|command| self.has(command))
+    }
+
+    /// The class that a sign fits best: more of its commands have the sign's bit than have not, and
+    /// no other class has fewer that have not.
+    fn best_class(&self, sign: Sign, catalog: &Catalog) -> Option<(&'static str, Categories)> {
+        let fit = |class: Categories| {
+            let is_like = |command: &&Description| self.has(command) == (sign == Sign::Plus);
+            let like = catalog.of_class(class).filter(is_like).count();
+            (catalog.of_class(class).count() - like, Reverse(like))
+        };
+        let classes = categories::all().map(|named| (fit(named.1), named));
+        let fitting = classes.filter(|((other, Reverse(like)), _)| like > other);
+        fitting.min_by_key(|(fit, _)| *fit).map(|(_, named)| named)
     }
 }
 
@@ -94,11 +119,20 @@ enum Sign {
 }
 
 impl Sign {
-    fn mark(self) -> u8 {
+    fn opposite(self) -> Sign {
         match self {
-            Sign::Plus => b'+',
-            Sign::Minus => b'-',
+            Sign::Plus => Sign::Minus,
+            Sign::Minus => Sign::Plus,
         }
+    }
+
+    /// The rule of this sign about a command, or about a class behind `@`.
+    fn rule(self, name: &str) -> Vec<u8> {
+        let mark = match self {
+            Sign::Plus => '+',
+            Sign::Minus => '-',
+        };
+        format!("{mark}{name}").into_bytes()
     }
 }
 
@@ -131,10 +165,10 @@ pub enum NewUsersChannels {
 pub(crate) struct Selector {
     catalog: &'static Catalog,
     commands: CommandBits,
-    /// Whether the rules begin with all commands.
-    begins_with_all: bool,
-    /// The rules about commands behind that, such as `+get` and `-@admin`.
-    rules: Vec<Vec<u8>>,
+    /// The rules begin with all commands, or with none.
+    first_sign: Sign,
+    /// Classes without commands for which the rules say otherwise. They have no bits.
+    empty_classes: Vec<&'static str>,
     /// First arguments with which a command may be called that may not be called else.
     first_arguments: Vec<(usize, Box<[u8]>)>,
     keys: Names<KeyPattern>,
@@ -146,9 +180,9 @@ impl Selector {
     pub(crate) fn new(catalog: &'static Catalog, channels: NewUsersChannels) -> Selector {
         Selector {
             catalog,
-            commands: CommandBits::filled(0, catalog),
-            begins_with_all: false,
-            rules: Vec::new(),
+            commands: CommandBits::filled(Sign::Minus, catalog),
+            first_sign: Sign::Minus,
+            empty_classes: Vec::new(),
             first_arguments: Vec::new(),
             keys: Names::Of(Vec::new()),
             channels: match channels {
@@ -175,11 +209,8 @@ impl Selector {
             b"allcommands" | b"+@all" => self.begin_with(Sign::Plus),
             b"nocommands" | b"-@all" => self.begin_with(Sign::Minus),
             _ => match rule {
-                [b'~', pattern @ ..] => self.add_keys(KeyRights::all(), pattern)?,
-                [b'%', rest @ ..] => {
-                    let (rights, pattern) = key_rights(rest).ok_or(RuleError::Syntax)?;
-                    self.add_keys(rights, pattern)?;
-                }
+                [b'~', pattern @ ..] => self.add_keys(Some((KeyRights::all(), pattern)))?,
+                [b'%', rest @ ..] => self.add_keys(key_rights(rest))?,
                 [b'&', pattern @ ..] => self.add_channels(pattern)?,
                 [b'+', b'@', class @ ..] => self.set_class(class, Sign::Plus)?,
                 [b'-', b'@', class @ ..] => self.set_class(class, Sign::Minus)?,
@@ -195,15 +226,16 @@ impl Selector {
     }
 
     fn begin_with(&mut self, sign: Sign) {
-        self.begins_with_all = sign == Sign::Plus;
-        let word = if self.begins_with_all { u64::MAX } else { 0 };
-        self.commands = CommandBits::filled(word, self.catalog);
-        self.rules.clear();
+        self.first_sign = sign;
+        self.commands = CommandBits::filled(sign, self.catalog);
+        self.empty_classes.clear();
         self.first_arguments.clear();
     }
 
-    fn add_keys(&mut self, rights: KeyRights, pattern: &[u8]) -> Result<(), RuleError> {
+    /// Adds a pattern; `None` is text that is none.
+    fn add_keys(&mut self, rule: Option<(KeyRights, &[u8])>) -> Result<(), RuleError> {
         let Names::Of(keys) = &mut self.keys else { return Err(RuleError::AllKeys) };
+        let (rights, pattern) = rule.ok_or(RuleError::Syntax)?;
         if has_spaces(pattern) {
             return Err(RuleError::Syntax);
         }
@@ -226,11 +258,16 @@ impl Selector {
     }
 
     fn set_class(&mut self, name: &[u8], sign: Sign) -> Result<(), RuleError> {
-        let class = categories::find(name).ok_or(RuleError::Unknown)?;
-        for command in self.catalog.of_class(class) {
-            self.set_bits(command, sign);
+        let (name, class) = categories::find(name).ok_or(RuleError::Unknown)?;
+        if class.is_empty() {
+            self.empty_classes.retain(|known| *known != name);
+            if sign != self.first_sign {
+                self.empty_classes.push(name);
+            }
         }
-        self.keep_rule(sign, &[b"@", name].concat());
+        self.commands.set_class(class, sign, self.catalog);
+        let is_of_it = |id: usize| self.catalog.all()[id].categories_all().intersects(class);
+        self.first_arguments.retain(|(id, _)| !is_of_it(*id));
         Ok(())
     }
 
@@ -250,11 +287,9 @@ impl Selector {
             return Err(RuleError::Syntax);
         }
         if self.catalog.with_subcommands(command).len() == 1 {
-            let allowed = (command.id, argument.to_ascii_lowercase().into());
-            if !self.first_arguments.contains(&allowed) {
-                self.first_arguments.push(allowed);
+            if !self.allows_first_argument(command, argument) {
+                self.first_arguments.push((command.id, argument.into()));
             }
-            self.keep_rule(Sign::Plus, name);
             return Ok(());
         }
         let command = self.catalog.find(name).ok_or(RuleError::Unknown)?;
@@ -263,31 +298,15 @@ impl Selector {
     }
 
     fn set_command(&mut self, command: &Description, sign: Sign) {
-        self.set_bits(command, sign);
-        self.keep_rule(sign, command.name.as_bytes());
-    }
-
-    fn set_bits(&mut self, command: &Description, sign: Sign) {
         self.commands.set(self.catalog.with_subcommands(command), sign);
         self.first_arguments.retain(|(id, _)| *id != command.id);
-    }
-
-    /// Keeps the text of a rule behind the others, and drops those that have no effect any more: the
-    /// same, and those about its subcommands or first arguments.
-    fn keep_rule(&mut self, sign: Sign, name: &[u8]) {
-        let name = name.to_ascii_lowercase();
-        self.rules.retain(|old| {
-            let behind = old[1..].strip_prefix(&*name);
-            !behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(b"|"))
-        });
-        self.rules.push([&[sign.mark()], &*name].concat());
     }
 
     /// Whether a command may be called with these arguments, of which the first is its name.
     pub(crate) fn check(&self, command: &Description, args: &[&[u8]]) -> Result<(), Denied> {
         if !self.commands.has(command)
             && !command.flags.contains(Flags::NO_AUTH)
-            && !self.allows_first_argument(command, args)
+            && !args.get(1).is_some_and(|first| self.allows_first_argument(command, first))
         {
             return Err(Denied::Command);
         }
@@ -309,13 +328,11 @@ impl Selector {
     }
 
     #[cold]
-    fn allows_first_argument(&self, command: &Description, args: &[&[u8]]) -> bool {
-        args.get(1).is_some_and(|first| {
-            let is_it = |(id, argument): &(usize, Box<[u8]>)| {
-                *id == command.id && argument.eq_ignore_ascii_case(first)
-            };
-            self.first_arguments.iter().any(is_it)
-        })
+    fn allows_first_argument(&self, command: &Description, first: &[u8]) -> bool {
+        let is_it = |(id, argument): &(usize, Box<[u8]>)| {
+            *id == command.id && argument.eq_ignore_ascii_case(first)
+        };
+        self.first_arguments.iter().any(is_it)
     }
 
     fn check_channels(&self, channels: Channels, args: &[&[u8]]) -> Result<(), Denied> {
@@ -349,10 +366,35 @@ impl Selector {
         }
     }
 
-    /// The rules about commands.
+    /// The rules about commands, as Redis makes them: all or none, the classes that fit the bits
+    /// best, and the commands that have others then.
     pub(crate) fn command_rules(&self) -> Vec<u8> {
-        let first = if self.begins_with_all { b"+@all" } else { b"-@all" }.to_vec();
-        joined(std::iter::once(first).chain(self.rules.iter().cloned()))
+        let (catalog, first) = (self.catalog, self.first_sign);
+        let sign = first.opposite();
+        let mut rules = vec![first.rule("@all")];
+        let mut made = CommandBits::filled(first, catalog);
+        // The commands of a class that was taken count no more.
+        let mut left = self.commands.clone();
+        while let Some((name, class)) = left.best_class(sign, catalog) {
+            made.set_class(class, sign, catalog);
+            left.set_class(class, first, catalog);
+            rules.push(sign.rule(&format!("@{name}")));
+        }
+        rules.extend(self.empty_classes.iter().map(|name| sign.rule(&format!("@{name}"))));
+        for command in catalog.all() {
+            let is_allowed = self.commands.has(command);
+            if is_allowed != made.has(command) {
+                let sign = if is_allowed { Sign::Plus } else { Sign::Minus };
+                made.set(catalog.with_subcommands(command), sign);
+                rules.push(sign.rule(command.name));
+            }
+            let arguments = self.first_arguments.iter().filter(|(id, _)| *id == command.id);
+            for (_, argument) in arguments.filter(|_| !is_allowed) {
+                rules.push([&*Sign::Plus.rule(command.name), b"|", argument].concat());
+            }
+        }
+        debug_assert_eq!(made, self.commands, "the rules make the same bits");
+        joined(rules.into_iter())
     }
 
     /// The patterns of keys, with their marks.

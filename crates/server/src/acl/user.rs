@@ -28,7 +28,7 @@ pub(crate) struct User {
     pub(crate) is_on: bool,
     passwords: Passwords,
     /// A flag of Redis for `RESTORE`, which is shown as it was given.
-    is_sanitized: bool,
+    payload: Option<&'static str>,
     root: Selector,
     selectors: Vec<Selector>,
     /// What a `reset` allows of channels.
@@ -51,7 +51,7 @@ impl User {
             name: name.into(),
             is_on: false,
             passwords: Passwords::Of(Vec::new()),
-            is_sanitized: true,
+            payload: None,
             root: Selector::new(catalog, new_channels),
             selectors: Vec::new(),
             new_channels,
@@ -115,13 +115,14 @@ impl User {
             b"" => {}
             b"on" => self.is_on = true,
             b"off" => self.is_on = false,
-            b"sanitize-payload" => self.is_sanitized = true,
-            b"skip-sanitize-payload" => self.is_sanitized = false,
+            b"sanitize-payload" => self.payload = Some("sanitize-payload"),
+            b"skip-sanitize-payload" => self.payload = Some("skip-sanitize-payload"),
             b"nopass" => self.passwords = Passwords::NotNeeded,
             b"resetpass" => self.passwords = Passwords::Of(Vec::new()),
             b"clearselectors" => self.selectors.clear(),
             b"reset" => {
                 *self = User::new(self.catalog, self.id, &self.name, self.new_channels);
+                self.payload = Some("sanitize-payload");
             }
             _ => match rule {
                 [b'>', password @ ..] => self.add_password(Hash::of(password)),
@@ -198,10 +199,7 @@ impl User {
         if self.needs_no_password() {
             flags.push("nopass");
         }
-        flags.push(match self.is_sanitized {
-            true => "sanitize-payload",
-            false => "skip-sanitize-payload",
-        });
+        flags.extend(self.payload);
         flags
     }
 

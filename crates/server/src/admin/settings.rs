@@ -36,20 +36,16 @@ pub enum AppendFsync {
 }
 
 impl AppendFsync {
-    const ALL: [(AppendFsync, &'static str); 3] = [
-        (AppendFsync::No, "no"),
-        (AppendFsync::EverySecond, "everysec"),
-        (AppendFsync::Always, "always"),
+    /// All, with their words, in the order of Redis.
+    pub(crate) const ALL: [(&'static str, AppendFsync); 3] = [
+        ("everysec", AppendFsync::EverySecond),
+        ("always", AppendFsync::Always),
+        ("no", AppendFsync::No),
     ];
-
-    /// The level of a word.
-    pub fn parse(word: &str) -> Option<AppendFsync> {
-        AppendFsync::ALL.iter().find(|(_, name)| name.eq_ignore_ascii_case(word)).map(|(it, _)| *it)
-    }
 
     /// Its word.
     pub fn word(self) -> &'static str {
-        AppendFsync::ALL.iter().find(|(it, _)| *it == self).map_or("", |(_, name)| name)
+        AppendFsync::ALL.iter().find(|(_, it)| *it == self).map_or("", |(name, _)| name)
     }
 
     /// What it asks of the database: replies of `Always` wait by themselves.
@@ -113,8 +109,8 @@ impl Settings {
 
     pub(crate) fn append_fsync(&self) -> AppendFsync {
         let level = self.append_fsync.load(Ordering::Relaxed);
-        let known = AppendFsync::ALL.iter().find(|(it, _)| *it as u8 == level);
-        known.map_or(AppendFsync::Always, |(it, _)| *it)
+        let known = AppendFsync::ALL.iter().find(|(_, it)| *it as u8 == level);
+        known.map_or(AppendFsync::Always, |(_, it)| *it)
     }
 
     pub(crate) fn set_append_fsync(&self, level: AppendFsync) {

@@ -29,15 +29,14 @@ const NAMES: &[(&str, Categories)] = &[
     ("table", Categories::TABLE),
 ];
 
-/// The names of all classes.
-pub(crate) fn names() -> impl ExactSizeIterator<Item = &'static str> {
-    NAMES.iter().map(|(name, _)| *name)
+/// All classes, with their names.
+pub(crate) fn all() -> impl ExactSizeIterator<Item = (&'static str, Categories)> {
+    NAMES.iter().copied()
 }
 
-/// The class of a name, in letters of either size.
-pub(crate) fn find(name: &[u8]) -> Option<Categories> {
-    let found = NAMES.iter().find(|(known, _)| known.as_bytes().eq_ignore_ascii_case(name));
-    found.map(|(_, categories)| *categories)
+/// The class of a name in letters of either size, with the name in small ones.
+pub(crate) fn find(name: &[u8]) -> Option<(&'static str, Categories)> {
+    all().find(|(known, _)| known.as_bytes().eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]
@@ -54,8 +53,8 @@ mod tests {
 
     #[test]
     fn classes_are_found_in_letters_of_either_size() {
-        assert_eq!(find(b"DANGerous"), Some(Categories::DANGEROUS));
-        assert_eq!(find(b"hash"), Some(Categories::empty()));
+        assert_eq!(find(b"DANGerous"), Some(("dangerous", Categories::DANGEROUS)));
+        assert_eq!(find(b"hash"), Some(("hash", Categories::empty())));
         assert_eq!(find(b"nothing"), None);
         assert_eq!(catalog().of_class(Categories::empty()).count(), 0);
         assert!(catalog().of_class(Categories::STRING).any(|command| command.name == "get"));

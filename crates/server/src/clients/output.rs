@@ -16,6 +16,20 @@ pub struct OutputLimit {
     pub soft_seconds: u64,
 }
 
+/// A text that names no limits. The texts are those of Redis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum OutputLimitsError {
+    /// Words that are not four for each class.
+    #[error("Wrong number of arguments in buffer limit configuration.")]
+    Words,
+    /// A class that there is not.
+    #[error("Invalid client class specified in buffer limit configuration.")]
+    Class,
+    /// A number that is none.
+    #[error("Error in hard, soft or soft_seconds setting in buffer limit configuration.")]
+    Number,
+}
+
 /// Bounds of all classes.
 ///
 /// ```
@@ -53,27 +67,30 @@ impl Default for OutputLimits {
 
 impl OutputLimits {
     /// Replaces the limits that a text names: a class, its two numbers of bytes, and its seconds, for
-    /// one class or several. `None` for any other text.
-    pub fn with(mut self, text: &str) -> Option<OutputLimits> {
+    /// any number of classes.
+    ///
+    /// # Errors
+    /// [`OutputLimitsError`], for any other text.
+    pub fn with(mut self, text: &str) -> Result<OutputLimits, OutputLimitsError> {
         let words: Vec<&str> = text.split_whitespace().collect();
-        if words.is_empty() || !words.len().is_multiple_of(4) {
-            return None;
+        if !words.len().is_multiple_of(4) {
+            return Err(OutputLimitsError::Words);
         }
         for words in words.chunks_exact(4) {
             let of_class = match words[0].to_ascii_lowercase().as_str() {
                 "normal" => &mut self.normal,
                 "slave" | "replica" => &mut self.replica,
                 "pubsub" => &mut self.pubsub,
-                _ => return None,
+                _ => return Err(OutputLimitsError::Class),
             };
             let bytes = |word: &str| usize::try_from(units::bytes(word)?).ok();
             *of_class = OutputLimit {
-                hard_bytes: bytes(words[1])?,
-                soft_bytes: bytes(words[2])?,
-                soft_seconds: words[3].parse().ok()?,
+                hard_bytes: bytes(words[1]).ok_or(OutputLimitsError::Number)?,
+                soft_bytes: bytes(words[2]).ok_or(OutputLimitsError::Number)?,
+                soft_seconds: words[3].parse().map_err(|_| OutputLimitsError::Number)?,
             };
         }
-        Some(self)
+        Ok(self)
     }
 }
 
@@ -100,20 +117,21 @@ mod tests {
         let default = OutputLimits::default();
         let text = "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60";
         assert_eq!(default.to_string(), text);
-        assert_eq!(default.with(text), Some(default));
+        assert_eq!(default.with(text), Ok(default));
+        assert_eq!(default.with(""), Ok(default));
         let changed = default.with("PUBSUB 1mb 1k 5 normal 10 5 1").expect("two classes");
         let text = "normal 10 5 1 slave 268435456 67108864 60 pubsub 1048576 1000 5";
         assert_eq!(changed.to_string(), text);
-        for text in [
-            "",
-            "normal",
-            "normal 1 1",
-            "normal 1 1 1 pubsub",
-            "other 1 1 1",
-            "normal -1 0 0",
-            "normal 1 1 x",
+        for (text, error) in [
+            ("normal", OutputLimitsError::Words),
+            ("normal 1 1", OutputLimitsError::Words),
+            ("normal 1 1 1 pubsub", OutputLimitsError::Words),
+            ("other 1 1 1", OutputLimitsError::Class),
+            ("normal -1 0 0", OutputLimitsError::Number),
+            ("normal 1 x 1", OutputLimitsError::Number),
+            ("normal 1 1 x", OutputLimitsError::Number),
         ] {
-            assert_eq!(default.with(text), None, "{text}");
+            assert_eq!(default.with(text), Err(error), "{text}");
         }
     }
 }

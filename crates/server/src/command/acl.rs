@@ -1,6 +1,8 @@
 //! `AUTH`, and `ACL`: users and their rights.
 
-use crate::acl::{self, Context, DEFAULT, FileError, Reason, Selector, Users, has_spaces};
+use crate::acl::{
+    self, Context, DEFAULT, Denied, FileError, Reason, Selector, Users, has_spaces, text,
+};
 use crate::catalog::{Categories, Flags, categories};
 use crate::command::arguments::{help, integer, is};
 use crate::command::client::Client;
@@ -141,20 +143,18 @@ fn wrong_use(call: &Call<'_>) -> Refusal {
     ))
 }
 
-fn shown(name: &[u8]) -> String {
-    String::from_utf8_lossy(&name[..name.len().min(128)]).into_owned()
-}
-
 fn cat(call: &mut Call<'_>) -> Answer {
     match call.args[2..] {
         [] => {
-            let names = categories::names();
-            call.reply.array(names.len());
-            names.for_each(|name| call.reply.bulk(name.as_bytes()));
+            let classes = categories::all();
+            call.reply.array(classes.len());
+            classes.for_each(|(name, _)| call.reply.bulk(name.as_bytes()));
         }
         [class] => {
-            let found = categories::find(class)
-                .ok_or_else(|| Refusal::err(format!("Unknown category '{}'", shown(class))))?;
+            let (_, found) = categories::find(class).ok_or_else(|| {
+                let class = text(&class[..class.len().min(128)]);
+                Refusal::err(format!("Unknown category '{class}'"))
+            })?;
             let commands: Vec<_> = command::catalog().of_class(found).collect();
             call.reply.array(commands.len());
             commands.iter().for_each(|command| call.reply.bulk(command.name.as_bytes()));
@@ -269,7 +269,7 @@ fn dryrun(call: &mut Call<'_>) -> Answer {
         .service
         .users
         .get(name)
-        .ok_or_else(|| Refusal::err(format!("User '{}' not found", shown(name))))?;
+        .ok_or_else(|| Refusal::err(format!("User '{}' not found", text(name))))?;
     let is_known = match command::find(args[0]) {
         None => false,
         Some(container) if container.subcommands.is_empty() || args.len() < 2 => true,
@@ -279,20 +279,20 @@ fn dryrun(call: &mut Call<'_>) -> Answer {
         }
     };
     if !is_known {
-        return Err(Refusal::err(format!("Command '{}' not found", shown(args[0]))));
+        return Err(Refusal::err(format!("Command '{}' not found", text(args[0]))));
     }
     let command = resolve(args)?;
-    let user_name = shown(&user.name);
-    let refused = match user.check(command, args) {
+    let (before, refused, behind) = match user.check(command, args) {
         Ok(()) => {
             call.reply.simple("OK");
             return Ok(());
         }
-        Err(acl::Denied::Command) => format!("run the '{}' command", command.name),
-        Err(acl::Denied::Key(at)) => format!("access the '{}' key", shown(args[at])),
-        Err(acl::Denied::Channel(at)) => format!("access the '{}' channel", shown(args[at])),
+        Err(Denied::Command) => ("run the '", command.name.as_bytes(), "' command"),
+        Err(Denied::Key(at)) => ("access the '", args[at], "' key"),
+        Err(Denied::Channel(at)) => ("access the '", args[at], "' channel"),
     };
-    call.reply.bulk(format!("User {user_name} has no permissions to {refused}").as_bytes());
+    let before = format!("This user has no permissions to {before}");
+    call.reply.bulk(&[before.as_bytes(), refused, behind.as_bytes()].concat());
     Ok(())
 }
 
@@ -376,7 +376,7 @@ fn log(call: &mut Call<'_>) -> Answer {
     call.reply.array(entries.len());
     for entry in &entries {
         let reply = &mut call.reply;
-        reply.map(10);
+        reply.map(7);
         reply.bulk(b"count");
         reply.integer(entry.count as i64);
         reply.bulk(b"reason");
@@ -391,12 +391,6 @@ fn log(call: &mut Call<'_>) -> Answer {
         reply.double(call.now.saturating_sub(entry.updated) as f64 / 1_000.0);
         reply.bulk(b"client-info");
         reply.bulk(entry.client.as_bytes());
-        reply.bulk(b"entry-id");
-        reply.integer(entry.id as i64);
-        reply.bulk(b"timestamp-created");
-        reply.integer(entry.created as i64);
-        reply.bulk(b"timestamp-last-updated");
-        reply.integer(entry.updated as i64);
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::acl::{Context, Denied, Login, Reason, User};
+use crate::acl::{Context, Denied, Login, Reason, User, UserHasGone};
 use crate::clients::{Entry, Kind, Seen, Subscriptions};
 use crate::command::Command;
 use crate::protocol::reply::{Protocol, Reply};
@@ -137,6 +137,21 @@ impl Client {
         let mut seen = self.entry.seen();
         seen.user = String::from_utf8_lossy(&user.name).into_owned().into();
         seen.user_id = user.id;
+    }
+
+    /// Sees changes of users. A client whose user has gone, or may not have its subscriptions any
+    /// more, is closed.
+    pub(crate) fn see_users(&mut self, service: &Service) {
+        match self.login.refresh(&service.users) {
+            Ok(false) => {}
+            Ok(true) => {
+                let subscriptions = self.subscriptions.as_ref();
+                if subscriptions.is_some_and(|all| !all.are_allowed(self.login.user())) {
+                    self.is_closing = true;
+                }
+            }
+            Err(UserHasGone) => self.is_closing = true,
+        }
     }
 
     /// Whether its user may call a command now; a refusal is noted.

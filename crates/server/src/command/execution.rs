@@ -13,7 +13,7 @@ use crate::command::{self, Answer, Call, Command, pubsub};
 use crate::databases::{Access, Databases};
 use crate::jobs::Job;
 use crate::protocol::reply::Reply;
-use crate::refusal::{OUT_OF_MEMORY, Refusal, refuse};
+use crate::refusal::{NO_CHANNEL, NO_KEY, OUT_OF_MEMORY, Refusal, refuse};
 use crate::service::Service;
 use crate::store::format::{self, Millis};
 use crate::store::parts::PIECE_BYTES;
@@ -43,7 +43,11 @@ pub(crate) fn dispatch(
             return Dispatched::Done(None);
         }
     };
-    if let Err(refusal) = permit(service, client, access.databases(), command, args) {
+    let permitted = match client.transaction {
+        Some(_) if command.flags.contains(Flags::NO_MULTI) => Err(NOT_IN_TRANSACTION),
+        _ => permit(service, client, access.databases(), command, args),
+    };
+    if let Err(refusal) = permitted {
         let refusal = client.break_transaction(service, Some(command), refusal);
         refuse(&mut Reply::new(out, protocol), &refusal);
         return Dispatched::Done(None);
@@ -63,15 +67,10 @@ pub(crate) fn dispatch(
     if let Some(transaction) = &mut client.transaction
         && !command.flags.contains(Flags::NOT_QUEUED)
     {
-        if command.flags.contains(Flags::NO_MULTI) {
-            transaction.is_broken = true;
-            Reply::new(out, protocol).error("ERR Command not allowed inside a transaction");
-        } else {
-            let owned = args.iter().map(|arg| arg.to_vec()).collect();
-            transaction.bytes += args.iter().map(|arg| ARGUMENT_BYTES + arg.len()).sum::<usize>();
-            transaction.queued.push((command, owned));
-            Reply::new(out, protocol).simple("QUEUED");
-        }
+        let owned = args.iter().map(|arg| arg.to_vec()).collect();
+        transaction.bytes += args.iter().map(|arg| ARGUMENT_BYTES + arg.len()).sum::<usize>();
+        transaction.queued.push((command, owned));
+        Reply::new(out, protocol).simple("QUEUED");
         return Dispatched::Done(None);
     }
     if command.flags.contains(Flags::EXCLUSIVE) && matches!(access, Access::Shared(_)) {
@@ -144,6 +143,8 @@ pub(crate) fn execute_queued(call: &mut Call<'_>, command: &'static Command, arg
         job: None,
     };
     let begun = Instant::now();
+    // A command before it may have changed them.
+    inner.client.see_users(inner.service);
     let databases = inner.access.databases();
     let result =
         permit_queued(inner.service, inner.client, databases, command, args).and_then(|()| {
@@ -183,6 +184,7 @@ pub(crate) fn report_job(
 }
 
 const NOT_AUTHENTICATED: Refusal = Refusal::text("NOAUTH Authentication required.");
+const NOT_IN_TRANSACTION: Refusal = Refusal::text("ERR Command not allowed inside a transaction");
 
 /// Tells if a client may call a command, with a name and a password as that user. Nothing is
 /// executed: the client waits for no pause.
@@ -234,14 +236,13 @@ fn permit_user(
         };
         client.check_rights(service, command, args, context).map_err(|denied| match denied {
             Denied::Command => {
-                let user = String::from_utf8_lossy(&client.login.user().name).into_owned();
                 let name = command.name;
                 let text =
-                    format!("NOPERM User {user} has no permissions to run the '{name}' command");
+                    format!("NOPERM this user has no permissions to run the '{name}' command");
                 Refusal::Text(text.into())
             }
-            Denied::Key(_) => Refusal::text("NOPERM No permissions to access a key"),
-            Denied::Channel(_) => Refusal::text("NOPERM No permissions to access a channel"),
+            Denied::Key(_) => NO_KEY,
+            Denied::Channel(_) => NO_CHANNEL,
         })?;
     }
     Ok(())
@@ -261,7 +262,7 @@ fn permit_queued(
                 Denied::Command => "no permission to execute the command or subcommand",
                 Denied::Key(_) => "no permission to touch the specified keys",
                 Denied::Channel(_) => {
-                    "no permission to access one of the channels used as arguments to the command"
+                    "no permission to access one of the channels used as arguments"
                 }
             };
             let text = format!(

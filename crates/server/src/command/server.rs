@@ -224,12 +224,15 @@ fn wait(call: &mut Call<'_>) -> Answer {
     Ok(())
 }
 
+/// The outcome of setting a parameter, or why its value is not taken, in the words of Redis.
+type Set = Result<(), String>;
+
 /// A parameter of `CONFIG`.
 struct Parameter {
     name: &'static str,
     get: fn(&Service) -> String,
     /// `None` for one that is set at the start alone.
-    set: Option<fn(&Service, &str) -> Option<()>>,
+    set: Option<fn(&Service, &str) -> Set>,
 }
 
 const fn fixed(name: &'static str, get: fn(&Service) -> String) -> Parameter {
@@ -239,9 +242,35 @@ const fn fixed(name: &'static str, get: fn(&Service) -> String) -> Parameter {
 const fn changing(
     name: &'static str,
     get: fn(&Service) -> String,
-    set: fn(&Service, &str) -> Option<()>,
+    set: fn(&Service, &str) -> Set,
 ) -> Parameter {
     Parameter { name, get, set: Some(set) }
+}
+
+/// A whole number from `least` to `most`.
+fn number<N: TryFrom<i128>>(text: &str, least: i64, most: i64) -> Result<N, String> {
+    let no_number = "argument couldn't be parsed into an integer";
+    within(integer(text.as_bytes()).map_err(|_| no_number)?, least, most)
+}
+
+fn within<N: TryFrom<i128>>(number: impl Into<i128>, least: i64, most: i64) -> Result<N, String> {
+    let number = number.into();
+    let is_within = (least.into()..=most.into()).contains(&number);
+    let taken = N::try_from(number).ok().filter(|_| is_within);
+    taken.ok_or_else(|| format!("argument must be between {least} and {most} inclusive"))
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    units::bytes(text).ok_or_else(|| "argument must be a memory value".to_owned())
+}
+
+/// The meaning of a word, in letters of either size.
+fn one_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
+    let found = words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text));
+    found.map(|(_, meaning)| *meaning).ok_or_else(|| {
+        let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+        format!("argument(s) must be one of the following: {}", words.join(", "))
+    })
 }
 
 /// Those that Redis users know, in alphabetical order.
@@ -253,48 +282,55 @@ const PARAMETERS: &[Parameter] = &[
             NewUsersChannels::None => "resetchannels".to_owned(),
         },
         |service, text| {
-            service.users.set_new_users_channels(match text {
-                "allchannels" => NewUsersChannels::All,
-                "resetchannels" => NewUsersChannels::None,
-                _ => return None,
-            });
-            Some(())
+            service.users.set_new_users_channels(one_of(
+                text,
+                &[
+                    ("allchannels", NewUsersChannels::All),
+                    ("resetchannels", NewUsersChannels::None),
+                ],
+            )?);
+            Ok(())
         },
     ),
     changing(
         "acllog-max-len",
         |service| service.users.log.len_max().to_string(),
         |service, text| {
-            service.users.log.set_len_max(text.parse().ok()?);
-            Some(())
+            service.users.log.set_len_max(number(text, 0, i64::MAX)?);
+            Ok(())
         },
     ),
     changing(
         "appendfsync",
         |service| service.admin.settings.append_fsync().word().to_owned(),
         |service, text| {
-            let level = AppendFsync::parse(text)?;
+            let level = one_of(text, &AppendFsync::ALL)?;
             service.admin.settings.set_append_fsync(level);
             service.db.set_sync_interval(level.sync_interval());
-            Some(())
+            Ok(())
         },
     ),
     fixed("appendonly", |service| yes(service.db.directory().is_some())),
+    fixed("bind", |service| {
+        let addresses: Vec<_> = service.admin.bind.iter().map(ToString::to_string).collect();
+        addresses.join(" ")
+    }),
     changing(
         "client-output-buffer-limit",
         |service| service.limits().output().to_string(),
         |service, text| {
-            service.limits().set_output(service.limits().output().with(text)?);
-            Some(())
+            let limits = service.limits().output().with(text);
+            service.limits().set_output(limits.map_err(|error| error.to_string())?);
+            Ok(())
         },
     ),
     changing(
         "client-query-buffer-limit",
         |service| service.limits().query_bytes().to_string(),
         |service, text| {
-            let bytes = usize::try_from(units::bytes(text)?).ok()?;
-            service.limits().set_query_bytes(Some(bytes).filter(|it| *it >= QUERY_BYTES_LEAST)?);
-            Some(())
+            let bytes = within(memory(text)?, QUERY_BYTES_LEAST as i64, i64::MAX)?;
+            service.limits().set_query_bytes(bytes);
+            Ok(())
         },
     ),
     fixed("databases", |service| service.options.databases.to_string()),
@@ -314,24 +350,24 @@ const PARAMETERS: &[Parameter] = &[
         "latency-monitor-threshold",
         |service| service.admin.settings.latency_millis().to_string(),
         |service, text| {
-            service.admin.settings.set_latency_millis(text.parse().ok()?);
-            Some(())
+            service.admin.settings.set_latency_millis(number(text, 0, i64::MAX)?);
+            Ok(())
         },
     ),
     changing(
         "maxclients",
         |service| service.limits().clients().to_string(),
         |service, text| {
-            service.limits().set_clients(text.parse().ok().filter(|clients| *clients > 0)?);
-            Some(())
+            service.limits().set_clients(number(text, 1, u32::MAX.into())?);
+            Ok(())
         },
     ),
     changing(
         "maxmemory",
         |service| service.admin.settings.maxmemory().unwrap_or(0).to_string(),
         |service, text| {
-            service.admin.settings.set_maxmemory(units::bytes(text)?);
-            Some(())
+            service.admin.settings.set_maxmemory(memory(text)?);
+            Ok(())
         },
     ),
     fixed("maxmemory-policy", |_| "noeviction".to_owned()),
@@ -340,12 +376,10 @@ const PARAMETERS: &[Parameter] = &[
         "protected-mode",
         |service| yes(service.users.is_protected()),
         |service, text| {
-            service.users.set_protected_mode(match text {
-                "yes" => ProtectedMode::On,
-                "no" => ProtectedMode::Off,
-                _ => return None,
-            });
-            Some(())
+            let words = [("yes", ProtectedMode::On), ("no", ProtectedMode::Off)];
+            let mode = one_of(text, &words).map_err(|_| "argument must be 'yes' or 'no'")?;
+            service.users.set_protected_mode(mode);
+            Ok(())
         },
     ),
     fixed("proto-max-bulk-len", |_| (512_u64 << 20).to_string()),
@@ -356,47 +390,52 @@ const PARAMETERS: &[Parameter] = &[
         |service, text| {
             let password = (!text.is_empty()).then(|| Secret::from(text));
             service.users.set_default_password(password.as_ref());
-            Some(())
+            Ok(())
         },
     ),
     changing(
         "save",
         |service| SaveRule::text(&service.admin.settings.save()),
         |service, text| {
-            service.admin.settings.set_save(SaveRule::list(text)?);
-            Some(())
+            let rules = SaveRule::list(text).ok_or("Invalid save parameters")?;
+            if !rules.is_empty() && service.db.directory().is_none() {
+                let needs = "a schedule needs a directory to save in: start with --dir";
+                return Err(needs.to_owned());
+            }
+            service.admin.settings.set_save(rules);
+            Ok(())
         },
     ),
     changing(
         "slowlog-log-slower-than",
         |service| service.admin.settings.slowlog_micros().to_string(),
         |service, text| {
-            service.admin.settings.set_slowlog_micros(text.parse().ok().filter(|n| *n >= -1)?);
-            Some(())
+            service.admin.settings.set_slowlog_micros(number(text, -1, i64::MAX)?);
+            Ok(())
         },
     ),
     changing(
         "slowlog-max-len",
         |service| service.admin.settings.slowlog_len().to_string(),
         |service, text| {
-            service.admin.settings.set_slowlog_len(text.parse().ok()?);
-            Some(())
+            service.admin.settings.set_slowlog_len(number(text, 0, i64::MAX)?);
+            Ok(())
         },
     ),
     changing(
         "tcp-keepalive",
         |service| service.limits().keepalive_seconds().to_string(),
         |service, text| {
-            service.limits().set_keepalive_seconds(text.parse().ok()?);
-            Some(())
+            service.limits().set_keepalive_seconds(number(text, 0, i32::MAX.into())?);
+            Ok(())
         },
     ),
     changing(
         "timeout",
         |service| service.limits().idle_seconds().to_string(),
         |service, text| {
-            service.limits().set_idle_seconds(text.parse().ok()?);
-            Some(())
+            service.limits().set_idle_seconds(number(text, 0, i32::MAX.into())?);
+            Ok(())
         },
     ),
 ];
@@ -422,22 +461,18 @@ fn config_get(call: &mut Call<'_>) -> Answer {
 fn config_set(call: &mut Call<'_>) -> Answer {
     let pairs = &call.args[2..];
     if !pairs.len().is_multiple_of(2) {
-        return Err(Refusal::arguments("config|set"));
+        return Err(SYNTAX);
     }
     let mut changes = Vec::new();
     for pair in pairs.chunks(2) {
-        let name = String::from_utf8_lossy(pair[0]).to_lowercase();
-        let of_name = |parameter: &&Parameter| parameter.name == name;
+        let name = String::from_utf8_lossy(pair[0]);
+        let of_name = |parameter: &&Parameter| parameter.name.eq_ignore_ascii_case(&name);
         let Some(parameter) = PARAMETERS.iter().find(of_name) else {
             return Err(Refusal::err(format!(
                 "Unknown option or number of arguments for CONFIG SET - '{name}'"
             )));
         };
-        let failed = |why: &str| {
-            Refusal::err(format!(
-                "CONFIG SET failed (possibly related to argument '{name}') - {why}"
-            ))
-        };
+        let failed = |why: &str| config_set_failed(&name, why);
         let Some(set) = parameter.set else {
             return Err(failed("can't set immutable config"));
         };
@@ -445,10 +480,6 @@ fn config_set(call: &mut Call<'_>) -> Answer {
             return Err(failed("duplicate parameter"));
         }
         let text = std::str::from_utf8(pair[1]).map_err(|_| failed("it must be text"))?;
-        if parameter.name == "save" && !text.trim().is_empty() {
-            let no_directory = "a schedule needs a directory to save in: start with --dir";
-            call.service.db.directory().ok_or_else(|| failed(no_directory))?;
-        }
         changes.push((parameter, set, text));
     }
     // Last, since what was there cannot be set again.
@@ -456,18 +487,15 @@ fn config_set(call: &mut Call<'_>) -> Answer {
     let mut done: Vec<(&Parameter, String)> = Vec::new();
     for (parameter, set, text) in changes {
         let before = (parameter.get)(call.service);
-        if set(call.service, text).is_none() {
+        if let Err(why) = set(call.service, text) {
             // All or none.
             for (parameter, before) in done.iter().rev() {
                 if let Some(set) = parameter.set {
-                    set(call.service, before);
+                    // It was taken before; the error below says more.
+                    let _ = set(call.service, before);
                 }
             }
-            let name = parameter.name;
-            return Err(Refusal::err(format!(
-                "CONFIG SET failed (possibly related to argument '{name}') - argument couldn't be \
-                 parsed into an integer, or is out of range"
-            )));
+            return Err(config_set_failed(parameter.name, &why));
         }
         done.push((parameter, before));
     }
@@ -475,6 +503,10 @@ fn config_set(call: &mut Call<'_>) -> Answer {
     call.service.look_at_memory(call.access.databases());
     call.reply.simple("OK");
     Ok(())
+}
+
+fn config_set_failed(name: &str, why: &str) -> Refusal {
+    Refusal::err(format!("CONFIG SET failed (possibly related to argument '{name}') - {why}"))
 }
 
 fn config_resetstat(call: &mut Call<'_>) -> Answer {

@@ -150,6 +150,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     },
                 };
                 may_take = true;
+                if self.are_too_long(buffers.out.len()) {
+                    self.keep(&mut buffers.out, 0);
+                    return Poll::Ready(Ok(Step::Ended));
+                }
                 match self.session.take_unlasting() {
                     None => self.send_now(context, &mut buffers.out)?,
                     Some(changes) => {
@@ -213,6 +217,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.messages_end = self.replies.len();
         }
         self.replies.extend_from_slice(replies);
+        self.are_too_long(replies.len());
         self.may_go_on = !self.rest.is_empty();
         self.session.note_end_of_job(replies.len());
     }
@@ -357,6 +362,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.session.entry().mailbox.left(messages);
         }
         self.session.note_kept(self.replies.len() - self.sent - messages);
+    }
+
+    /// Tells if replies are more than the client may leave unread; it is closed then. They count
+    /// before they are sent, as in Redis, but for so few that a buffer of each client there has them.
+    fn are_too_long(&self, replies_bytes: usize) -> bool {
+        replies_bytes > COPIED_BYTES_MAX && self.session.are_too_long(replies_bytes)
     }
 
     /// Sends replies, and keeps those that the client does not take now.

@@ -134,6 +134,16 @@ fn values_are_stored_as_redis_says() {
 }
 
 #[test]
+fn the_addresses_that_are_listened_at_are_shown() {
+    let (_service, mut client) = default();
+    assert_eq!(said(&mut client, &["CONFIG GET bind"]), "*2|$4|bind|$0||");
+    let bind = ["127.0.0.1", "::1"].map(|ip| ip.parse().expect("an address")).to_vec();
+    let options = admin::Options { bind, ..Default::default() };
+    let mut client = Session::new(service(Db::in_memory(), options));
+    assert_eq!(said(&mut client, &["CONFIG GET bind"]), "*2|$4|bind|$13|127.0.0.1 ::1|");
+}
+
+#[test]
 fn slow_commands_are_kept_without_secrets() {
     let options = admin::Options { slowlog_micros: 0, slowlog_len: 3, ..Default::default() };
     let service = service(Db::in_memory(), options);

@@ -252,6 +252,50 @@ a RESET
 a GET k
 c PUBLISH m 1
 c MULTI; PUBLISH m 1; CLIENT GETNAME; EXEC
+a CONFIG GET nothing
+a CONFIG GET client-output-buffer-limit
+a CONFIG SET client-output-buffer-limit ""
+a CONFIG SET client-output-buffer-limit normal
+a CONFIG SET client-output-buffer-limit "normal 1 1 1 pubsub"
+a CONFIG SET client-output-buffer-limit "other 1 1 1"
+a CONFIG SET client-output-buffer-limit "master 1 1 1"
+a CONFIG SET client-output-buffer-limit "normal 10mbs 10mb 60"
+a CONFIG SET client-output-buffer-limit "replica 10mb 10mbs 60"
+a CONFIG SET client-output-buffer-limit "pubsub 10mb 10mb 60s"
+a CONFIG SET client-output-buffer-limit "pubsub 10mb 10mb -1"
+a CONFIG SET client-output-buffer-limit "normal 1mb 2mb 60 REPLICA 3mb 4mb 70 pubsub 5mb 6k 80"
+a CONFIG GET client-output-buffer-limit
+a CONFIG SET client-output-buffer-limit "normal 0 0 0"
+a CONFIG SET timeout
+a CONFIG SET timeout 0 timeout
+a CONFIG SET timeout 0 TIMEOUT 0
+a CONFIG SET timeout 1 Nothing 1
+a CONFIG SET timeout 1 DATABASES 1
+a CONFIG SET TIMEOUT x
+a CONFIG SET timeout -1
+a CONFIG SET timeout 2147483648
+a CONFIG GET timeout
+a CONFIG SET tcp-keepalive 1.5
+a CONFIG SET maxclients 0
+a CONFIG SET maxclients 4294967296
+a CONFIG SET maxmemory x
+a CONFIG SET maxmemory -1
+a CONFIG SET client-query-buffer-limit 1kb
+a CONFIG SET client-query-buffer-limit 9223372036854775808
+a CONFIG SET slowlog-log-slower-than -2
+a CONFIG SET slowlog-max-len -1
+a CONFIG SET acllog-max-len +1
+a CONFIG SET latency-monitor-threshold -1
+a CONFIG SET latency-monitor-threshold 9223372036854775808
+a CONFIG SET appendfsync sometimes
+a CONFIG SET appendfsync NO appendfsync NO
+a CONFIG SET acl-pubsub-default x
+a CONFIG SET protected-mode x
+a CONFIG SET protected-mode YES
+a CONFIG SET save "60"
+a CONFIG SET save "0 1"
+a CONFIG SET save "60 x"
+a CONFIG SET save ""
 d SUBSCRIBE z
 c CLIENT KILL TYPE pubsub
 d PING

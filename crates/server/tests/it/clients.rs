@@ -381,7 +381,7 @@ fn bounds_of_what_waits_are_set_as_in_redis() {
     assert_eq!(set, ok());
     let text = "normal 1048576 524288 7 slave 268435456 67108864 60 pubsub 0 0 0";
     assert_eq!(get(&mut client, name), text.into());
-    for wrong in ["normal 1 1", "other 1 1 1", ""] {
+    for wrong in ["normal 1 1", "other 1 1 1", "normal 1 1 x"] {
         let refused = client.call(&[b"CONFIG", b"SET", name.as_bytes(), wrong.as_bytes()]);
         assert!(matches!(refused, Value::Error(_)), "{wrong}: {refused:?}");
     }

@@ -11,6 +11,7 @@ use sapwood_server::session::Next;
 use sapwood_server::{Service, Session};
 
 use crate::client::{Client, Value, field, ok, replies, request, service};
+use crate::users::NO_KEY;
 
 pub(crate) const SCHEMA: &str = r#"{
     "timestampSpec": {"column": "time"},
@@ -425,20 +426,19 @@ fn rights_are_those_on_the_name_of_the_table() {
     ] {
         assert_eq!(admin.line(rule), ok(), "{rule}");
     }
-    let key = "NOPERM No permissions to access a key";
     for (user, asked, brought) in [
-        ("reader", None, Some(key)),
-        ("writer", Some(key), None),
-        ("other", Some(key), Some(key)),
+        ("reader", None, Some(NO_KEY)),
+        ("writer", Some(NO_KEY), None),
+        ("other", Some(NO_KEY), Some(NO_KEY)),
         (
             "none",
-            Some("NOPERM User none has no permissions to run the 'sw.query' command"),
-            Some("NOPERM User none has no permissions to run the 'sw.ingest' command"),
+            Some("NOPERM this user has no permissions to run the 'sw.query' command"),
+            Some("NOPERM this user has no permissions to run the 'sw.ingest' command"),
         ),
         (
             "looker",
             None,
-            Some("NOPERM User looker has no permissions to run the 'sw.ingest' command"),
+            Some("NOPERM this user has no permissions to run the 'sw.ingest' command"),
         ),
     ] {
         let mut client = Client::new(&service);

@@ -398,6 +398,36 @@ fn a_client_that_leaves_more_unread_than_it_may_is_closed() {
 }
 
 #[test]
+fn replies_count_before_they_are_sent() {
+    let output_limits = OutputLimits::default().with("normal 100kb 0 0").expect("a limit");
+    let options = Options { output_limits, threads: 2, ..Options::default() };
+    let server = Running::start(options, PATIENCE);
+    let mut other = server.connect();
+    let value = "v".repeat(40_000);
+    for key in ["a", "b"] {
+        assert_eq!(other.call(&format!("SET {key} {value}")), "+OK");
+        assert_eq!(other.call(&format!("SET {key}{value} 1")), "+OK");
+    }
+    assert_eq!(other.call("GET a"), value);
+    assert_eq!(other.call("SET c 1"), "+OK");
+    assert_eq!(other.call(&format!("SET c{value} 1")), "+OK");
+    for requests in [
+        "MGET a b a\r\n",
+        "GET a\r\nGET b\r\nGET a\r\n",
+        // A job.
+        "KEYS *\r\n",
+        "MULTI\r\nGET a\r\nGET b\r\nGET a\r\nDEL c\r\nEXEC\r\n",
+    ] {
+        let mut reader = server.connect();
+        reader.send(requests.as_bytes());
+        assert_eq!(String::from_utf8_lossy(&reader.expect_end()), "", "{requests}");
+    }
+    assert_eq!(other.call("EXISTS c"), ":0", "a transaction is executed to its end");
+    let stats = other.call("INFO stats");
+    assert!(stats.contains("client_output_buffer_limit_disconnections:4"), "{stats}");
+}
+
+#[test]
 fn commands_that_wait_and_requests_that_do_not_end_are_bounded() {
     let options = Options { query_bytes_max: 1 << 20, threads: 2, ..Options::default() };
     let server = Running::start(options, PATIENCE);

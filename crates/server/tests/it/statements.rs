@@ -1,6 +1,7 @@
 //! Statements of SQL over the wire.
 
 use crate::client::{Client, Value, field, ok, service};
+use crate::users::NO_KEY;
 
 fn sql(client: &mut Client, statement: &str) -> Value {
     client.call(&[b"sw.sql", statement.as_bytes()])
@@ -109,14 +110,13 @@ fn rights_are_those_on_the_tables_of_a_statement() {
     ] {
         assert_eq!(admin.line(rule), ok(), "{rule}");
     }
-    let key = "NOPERM No permissions to access a key";
     let update = "update trees set height = 1 where kind = 'oak'";
     for (user, command, statement, expected) in [
         ("reader", "sw.sql_ro", "select height from trees", None),
-        ("reader", "sw.sql", update, Some(key)),
-        ("reader", "sw.sql_ro", "select * from others", Some(key)),
+        ("reader", "sw.sql", update, Some(NO_KEY)),
+        ("reader", "sw.sql_ro", "select * from others", Some(NO_KEY)),
         ("writer", "sw.sql", update, None),
-        ("writer", "sw.sql", "create table more (a bigint)", Some(key)),
+        ("writer", "sw.sql", "create table more (a bigint)", Some(NO_KEY)),
         ("looker", "sw.sql_ro", "select height from trees", None),
         ("looker", "sw.sql", update, Some("no permissions to run the 'sw.sql' command")),
     ] {

@@ -14,7 +14,7 @@ use crate::catalog::{Description, KeyPlaces};
 use crate::command::{Answer, Call};
 use crate::jobs::Effect;
 use crate::protocol::reply::Reply;
-use crate::refusal::Refusal;
+use crate::refusal::{NO_KEY, Refusal};
 use crate::replicas::Replicas;
 use crate::store::tables::is_own;
 
@@ -149,7 +149,7 @@ impl Named<'_> {
         let args = [self.command.name.as_bytes(), table.as_bytes()];
         match self.user.check(&self.command, &args) {
             Ok(()) => Ok(()),
-            Err(_) => Err("NOPERM No permissions to access a key".to_owned()),
+            Err(_) => Err(NO_KEY.into()),
         }
     }
 }

@@ -118,7 +118,7 @@ mod tests {
         for (error, status, message) in [
             ("NOAUTH Authentication required.", 401, "NOAUTH Authentication required."),
             ("WRONGPASS invalid", 401, "WRONGPASS invalid"),
-            ("NOPERM No permissions to access a key", 403, "NOPERM No permissions to access a key"),
+            ("NOPERM this user may not", 403, "NOPERM this user may not"),
             ("ERR no such table", 404, "no such table"),
             ("ERR cancelled", 500, "cancelled"),
             ("OOM too much", 503, "OOM too much"),
