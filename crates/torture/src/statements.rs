@@ -130,7 +130,10 @@ impl StatementChain {
     ) -> Result<(), String> {
         let moved = place.database.with_file_name("moved");
         let mut other = Oracle::new(rng.random());
-        let (first_kill, second_kill) = (kill(rng), kill(rng));
+        let (mut first_kill, second_kill) = (kill(rng), kill(rng));
+        // The directory is open by then: a worker that opens it meanwhile takes the lock of the new
+        // one for a moment.
+        first_kill.lines = first_kill.lines.max(1);
         let work = self.work(place, oracle, false);
         let run = Run::of_line(&work.arguments(), &[], Some(first_kill), || {
             let unmoved = |e| format!("cannot move the directory: {e}");
