@@ -45,6 +45,7 @@ pub(crate) fn convert(
         (Data::Int(values), Kind::Int, Kind::Float) => {
             Some(Data::Float(values.iter().map(|&value| value as f64).collect()))
         }
+        (Data::Float(values), Kind::Real, Kind::Float) => Some(Data::Float(values.clone())),
         (Data::Huge(values), Kind::Huge, Kind::Float) => {
             Some(Data::Float(values.iter().map(|&value| value as f64).collect()))
         }
@@ -64,6 +65,7 @@ pub(crate) fn convert(
             continue;
         }
         let value = vector.value(row, &kind).map_err(|error| Error::value(error.to_string()))?;
+        let value = if *to == Kind::Text { value.shown_as(&kind) } else { value };
         match (convert_value(&value, to), on_failure) {
             (Some(value), _) => converted.push_value(&value),
             (None, OnFailure::Null) => converted.push_null(),
@@ -84,12 +86,13 @@ pub(crate) fn convert_value<'a>(value: &'a Value<'_>, to: &Kind) -> Option<Value
     Some(match (value, to) {
         (Value::Null, _) => Value::Null,
         (Value::Text(text), Kind::Text) => Value::Text(text.as_ref().into()),
-        (Value::Text(text), Kind::Bytes) => Value::Bytes(text.as_bytes().into()),
+        (Value::Text(text), Kind::Bytes) => return Value::of_text(text, &Type::Bytes).ok(),
         (Value::Bytes(bytes), Kind::Text) => Value::Text(std::str::from_utf8(bytes).ok()?.into()),
         (value, Kind::Text) => Value::Text(text_of(value).into()),
         (Value::Text(text), to) => return of_text(text.trim(), to),
         (Value::Bool(value), Kind::Int | Kind::Big | Kind::Huge) => Value::Int((*value).into()),
-        (Value::Bool(value), Kind::Float) => Value::Float(f64::from(u8::from(*value))),
+        (Value::Bool(value), Kind::Real | Kind::Float) => Value::Float(u8::from(*value).into()),
+        (value, Kind::Real) => return value.clone().into_owned().to_type(&Type::F32).ok(),
         (Value::Bool(value), Kind::Decimal(scale)) => {
             Value::Decimal { units: rescale((*value).into(), 0, *scale)?, scale: *scale }
         }
@@ -164,12 +167,13 @@ pub(crate) fn convert_value<'a>(value: &'a Value<'_>, to: &Kind) -> Option<Value
     })
 }
 
-/// The same moment in another unit; what the unit cannot say falls away.
+/// The moment in another unit, rounded to it; halves go away from 1970.
 fn ticks_in(ticks: i64, from: Precision, to: Precision) -> Option<i64> {
-    match to >= from {
-        true => ticks.checked_mul(to.ticks() / from.ticks()),
-        false => Some(ticks.div_euclid(from.ticks() / to.ticks())),
+    if to >= from {
+        return ticks.checked_mul(to.ticks() / from.ticks());
     }
+    let halves = ticks / (from.ticks() / to.ticks() / 2);
+    Some((halves + halves.signum()) / 2)
 }
 
 fn decimal(units: i128, from: u8, to: u8) -> Option<Value<'static>> {
@@ -211,11 +215,15 @@ fn of_text(text: &str, to: &Kind) -> Option<Value<'static>> {
         Kind::Date => match Value::of_text(text, &Type::Date) {
             Ok(value) => Some(value.into_owned()),
             // A moment has a day.
-            Err(_) => {
-                let moment = Value::of_text(text, &Type::Timestamp(Precision::Micros)).ok()?;
-                convert_value(&moment, to).map(Value::into_owned)
-            }
+            Err(_) => convert_value(&moment_of_text(text)?, to).map(Value::into_owned),
         },
+        Kind::Timestamp(_) => convert_value(&moment_of_text(text)?, to).map(Value::into_owned),
         to => Value::of_text(text, &to.to_type()).ok().map(Value::into_owned),
     }
+}
+
+/// A moment with all the digits that it has.
+fn moment_of_text(text: &str) -> Option<Value<'_>> {
+    let precisions = [Precision::Micros, Precision::Nanos];
+    precisions.iter().find_map(|it| Value::of_text(text, &Type::Timestamp(*it)).ok())
 }

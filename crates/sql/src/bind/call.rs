@@ -207,11 +207,14 @@ impl Binder<'_> {
                 match part.kind {
                     Kind::Decimal(scale) => {
                         let kept = digits.clamp(0, scale.into()) as u8;
-                        let part = converted(part, &Kind::Decimal(kept));
                         match digits {
-                            0.. => Ok(part),
+                            0.. => Ok(converted(part, &Kind::Decimal(kept))),
                             _ => of(Function::Round(digits), vec![part], Kind::Decimal(kept)),
                         }
+                    }
+                    Kind::Real => {
+                        let part = converted(part, &Kind::Float);
+                        of(Function::Round(digits), vec![part], Kind::Float)
                     }
                     _ => {
                         let kind = part.kind.clone();

@@ -319,6 +319,152 @@ fn times_have_parts_and_distances() {
     );
 }
 
+/// Cast, inserted and compared as they are shown.
+#[test]
+fn bytes_are_read_as_they_are_shown() {
+    let db = Memory::default().with("t", "id:i32, b:bytes, key(id)", r"(1, '\xFFa\\'), (2, 'b')");
+    for (expression, expected) in [
+        (r"'\xFFa\\'::blob", r"\xFFa\\"),
+        (r"'\xFFa\\'::blob = x'ff615c'", "true"),
+        (r"octet_length('\x20\x00\xFF'::blob)", "3"),
+        (r"try_cast('\q' as blob)", "null"),
+        (r"try_cast('\x3' as blob)", "null"),
+        ("'\u{fc}'::blob = x'c3bc'", "true"),
+        ("x'c3bc'::text", "\u{fc}"),
+    ] {
+        assert_eq!(db.value(&format!("select {expression}")), expected, "{expression}");
+    }
+    assert_eq!(db.value(r"select id from t where b = '\xFFa\\'"), "1");
+    assert_eq!(db.value(r"select id from t where b = cast('\x62' as blob)"), "2");
+    assert!(db.refused(r"select 'a\b'::blob").what().contains("cannot be a bytes"));
+    db.run(r"insert into t values (3, 'c\x00'::blob)");
+    assert_eq!(db.rows(r"select id, octet_length(b) from t where b in ('c\x00', 'd')"), ["3 2"]);
+}
+
+/// Expects the answers of DuckDB 2.0, which has fewer digits of `timestamp` in texts.
+#[test]
+fn moments_of_fewer_digits_are_rounded() {
+    let db = Memory::default();
+    for (expression, expected) in [
+        ("timestamp '2020-01-01 00:00:33.846'::timestamp_s", "2020-01-01 00:00:34"),
+        ("timestamp '2020-01-01 00:00:33.446'::timestamp_s", "2020-01-01 00:00:33"),
+        ("timestamp '2020-01-01 00:00:33.5'::timestamp_s", "2020-01-01 00:00:34"),
+        ("timestamp '2024-05-10 11:06:33.123446'::timestamp_ms", "2024-05-10 11:06:33.123"),
+        ("timestamp '2024-05-10 11:06:33.123846'::timestamp_ms", "2024-05-10 11:06:33.124"),
+        ("'2020-01-01 00:00:00.123456789'::timestamp_ns::timestamp", "2020-01-01 00:00:00.123457"),
+        ("'2020-01-01 00:00:00.4999'::timestamp_ms::timestamp_s", "2020-01-01 00:00:01"),
+        // Halves go away from 1970.
+        ("timestamp '1969-12-31 23:59:59.6'::timestamp_s", "1970-01-01 00:00:00"),
+        ("timestamp '1969-12-31 23:59:59.5'::timestamp_s", "1969-12-31 23:59:59"),
+        ("timestamp '1969-12-31 23:59:58.4'::timestamp_s", "1969-12-31 23:59:58"),
+        ("'2024-05-10 11:06:33.846'::timestamp_s", "2024-05-10 11:06:34"),
+        ("'2024-05-10 11:06:33.1235'::timestamp_ms", "2024-05-10 11:06:33.124"),
+        ("'2024-05-10 11:06:33.1234567'::timestamp", "2024-05-10 11:06:33.123457"),
+        ("try_cast('2024-05-10 11:06:33.846' as timestamp_s)", "2024-05-10 11:06:34"),
+        ("'9999-12-31 23:59:59.5'::timestamp_s", "+10000-01-01 00:00:00"),
+        // A day is the one that the moment is in.
+        ("timestamp '2020-01-01 23:59:59.9'::date", "2020-01-01"),
+        ("'2020-01-01 23:59:59.9999999'::date", "2020-01-01"),
+        ("'1969-12-31 23:59:59.999999999'::timestamp_ns::date", "1969-12-31"),
+        // A comparison has the digits of both.
+        ("'2020-01-01 00:00:01'::timestamp_s < '2020-01-01 00:00:01.000000001'", "true"),
+    ] {
+        assert_eq!(db.value(&format!("select {expression}")), expected, "{expression}");
+    }
+    // A row keeps what it is given, or refuses it.
+    let db = db.with("t", "m:timestamp(s), key(m)", "");
+    for moment in ["timestamp '2020-01-01 00:00:33.846'", "'2020-01-01 00:00:33.846'"] {
+        let refused = db.refused(&format!("insert into t values ({moment})"));
+        assert!(refused.what().contains("column `m`"), "{refused}");
+    }
+    db.run("insert into t values (timestamp '2020-01-01 00:00:33.846'::timestamp_s)");
+    assert_eq!(db.value("select m from t"), "2020-01-01 00:00:34");
+}
+
+#[test]
+fn reals_have_the_digits_that_they_show() {
+    let db = Memory::default();
+    for (expression, expected) in [
+        ("1.023::real", "1.023"),
+        ("-1.023::real", "-1.023"),
+        ("'1.023'::real", "1.023"),
+        ("1.023::real::text", "1.023"),
+        ("1.023::real || ''", "1.023"),
+        ("concat(0.1::real, 7::real)", "0.17.0"),
+        ("3.4028235e38::real", "3.4028235e38"),
+        ("1e-45::real", "1e-45"),
+        ("'inf'::real", "inf"),
+        ("typeof(1::real)", "real"),
+        ("abs(-0.1::real)", "0.1"),
+        ("coalesce(null, 0.1::real, 0)", "0.1"),
+        ("case when true then 0.1::real else 0 end", "0.1"),
+        ("greatest(0.1::real, 0, 0.05)", "0.1"),
+        ("1.023::real::decimal(10,3)", "1.023"),
+        ("2.5::real::integer", "2"),
+        ("true::real", "1"),
+        // Doubles have all of it.
+        ("1.023::real::double", "1.0230000019073486"),
+        ("1.023::real * 1", "1.0230000019073486"),
+        ("round(1.0237::real, 3)", "1.024"),
+        ("typeof(sqrt(2::real))", "double"),
+        // Decimals become what a real can be; whole numbers stay as they are.
+        ("1.023::real = 1.023", "true"),
+        ("1.023::real < 1.023", "false"),
+        ("1.023::real in (1, 1.023)", "true"),
+        ("1.023::real between 1.023 and 1.023", "true"),
+        ("1.023::real = '1.023'", "true"),
+        ("1.023::real = 1.023::double", "false"),
+        ("16777216::real = 16777217", "false"),
+        ("16777216::real in (16777217)", "false"),
+        ("16777216::real in (16777216)", "true"),
+        ("try_cast(1e39 as real)", "null"),
+        ("try_cast('1e39' as real)", "null"),
+    ] {
+        assert_eq!(db.value(&format!("select {expression}")), expected, "{expression}");
+    }
+    assert!(db.refused("select 1e39::real").what().contains("1e39 cannot be a real"));
+    let db = db.with(
+        "t",
+        "id:i32, r:f32?, v:[f32; 2]?, key(id)",
+        "(1, 1.023, '[0.1, 2.5]'), (2, 0.1, null), (3, null, null)",
+    );
+    assert_eq!(
+        db.rows("select r, v, v[1] from t order by r desc nulls first"),
+        ["null null null", "1.023 [0.1, 2.5] 0.1", "0.1 null null"]
+    );
+    assert_eq!(db.value("select v::text from t where id = 1"), "[0.1, 2.5]");
+    assert_eq!(
+        db.value("select max(r), min(r), any_value(r), quantile_disc(r, 0.5) from t where id = 1"),
+        "1.023 1.023 1.023 1.023"
+    );
+    // Sums are doubles.
+    assert_eq!(
+        db.value("select sum(r), avg(r), typeof(sum(r)) from t"),
+        "1.1230000033974648 0.5615000016987324 double"
+    );
+    assert_eq!(db.rows("select r, count(*) from t group by r order by r limit 1"), ["0.1 1"]);
+    assert_eq!(db.value("select id from t where r = 1.023"), "1");
+    assert_eq!(db.rows("summarize t")[1].split(' ').nth(3), Some("1.023"));
+    for sql in ["insert into t values (4, 1e39, null)", "update t set r = r * 1e39"] {
+        assert!(db.refused(sql).what().contains("does not fit into f32"), "{sql}");
+    }
+    // A double takes all of it, others what is shown: as rows are found, and sorted.
+    let db = db.with("u", "id:i32, d:f64?, s:text?, n:decimal(10,3)?, r:f32?, key(id)", "");
+    db.run("insert into u select id, r, r, r, r from t where id = 1");
+    db.run("insert into u select id, r, r, r, r from t where id = 2 order by id");
+    db.run("insert into u values (4, 0.2::real, 0.2::real, 0.2::real, 0.2::real)");
+    db.run("insert into u select id + 4, d, s, n, d from u where id = 1");
+    assert_eq!(
+        db.rows("select * from u"),
+        [
+            "1 1.0230000019073486 1.023 1.023 1.023",
+            "2 0.10000000149011612 0.1 0.100 0.1",
+            "4 0.20000000298023224 0.2 0.200 0.2",
+            "5 1.0230000019073486 1.023 1.023 1.023"
+        ]
+    );
+}
+
 #[test]
 fn conditions_of_keys_reach_the_source() {
     let db = Memory::default().with(
@@ -593,6 +739,9 @@ fn functions_answer_as_others_do() {
         ("round(30.65e0, 1)", "30.6"),
         ("round(cast(42.12345 as double), 4)", "42.1234"),
         ("cast(2.675e0 as decimal(10,2))", "2.67"),
+        ("round(499.9, -3)", "0"),
+        ("round(44.9, -1)", "40"),
+        ("round(999.9, -3)", "1000"),
         ("round(cast('nan' as double), -1)", "NaN"),
         ("round(cast('inf' as double), -1)", "inf"),
         ("round(cast('-inf' as double), 1)", "-inf"),
@@ -608,6 +757,18 @@ fn functions_answer_as_others_do() {
         ("typeof(x'63' || x'68')", "bytes"),
     ] {
         assert_eq!(db.value(&format!("select {expression}")), expected, "{expression}");
+    }
+}
+
+/// Of 38 digits, and of 128 bits.
+#[test]
+fn numbers_that_are_too_large_once_they_are_rounded_are_refused() {
+    let db = Memory::default();
+    let nines = format!("'{}'::decimal(38,0)", "9".repeat(38));
+    for number in [&nines[..], "170141183460469231731687303715884105727", "9223372036854775807"] {
+        let digits = if number.len() < 20 { -19 } else { -38 };
+        let sql = format!("select round({number}, {digits})");
+        assert!(db.refused(&sql).what().contains("a value is too large"), "{sql}");
     }
 }
 
