@@ -1,19 +1,17 @@
 //! Chains of workers on one database, each ended before it is done, and the database compared with
 //! the oracle between them: killed from outside, or by losses of power.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use rand::RngExt as _;
 use sapwood_shim::{Call, Failure, Fate, PowerLoss, Repeat, Since, SystemError};
 use sapwood_testkit::Rng;
-use sapwood_testkit::case::Watchdog;
 
 use crate::message::Message;
 use crate::oracle::{Compared, Oracle};
 use crate::report::Outcome;
-use crate::runs::{DatabaseFolder, HANG_LIMIT, Kill, Run, wait_for_starting};
+use crate::runs::{DatabaseFolder, Kill, Run, watched};
 use crate::worker::Work;
 
 /// How the workers of a chain end.
@@ -37,15 +35,11 @@ pub(crate) struct Chain {
 
 impl Chain {
     pub(crate) fn run(&self) -> Outcome {
-        let mut outcome = Outcome::default();
-        match DatabaseFolder::make(self.within.as_deref()) {
-            Err(what) => outcome.fail(what, self.repeat(), None),
-            Ok(place) => match self.torture(&place, &mut outcome) {
-                Ok(()) => {}
-                Err(what) => outcome.fail(what, self.repeat(), Some(place.leave())),
-            },
-        }
-        outcome
+        Outcome::of(
+            self.within.as_deref(),
+            || self.repeat(),
+            |place, outcome| self.torture(place, outcome),
+        )
     }
 
     fn repeat(&self) -> String {
@@ -171,7 +165,7 @@ impl Compared {
 
 /// Looks at a database here, in this process: a panic is a failure, and a hang ends it aloud.
 pub(crate) fn look(oracle: &mut Oracle, place: &DatabaseFolder) -> Result<Compared, String> {
-    watched(place, || oracle.look(&place.database))
+    watched(&place.database, || oracle.look(&place.database))
 }
 
 /// The same on a disk without room.
@@ -179,16 +173,5 @@ pub(crate) fn look_without_room(
     oracle: &mut Oracle,
     place: &DatabaseFolder,
 ) -> Result<Compared, String> {
-    watched(place, || oracle.look_without_room(&place.database))
-}
-
-fn watched(
-    place: &DatabaseFolder,
-    look: impl FnOnce() -> Result<Compared, String>,
-) -> Result<Compared, String> {
-    let message = format!("looking at {} hangs", place.database.display());
-    let _watchdog = Watchdog::arm(HANG_LIMIT, message);
-    let looked = catch_unwind(AssertUnwindSafe(look));
-    wait_for_starting();
-    looked.unwrap_or_else(|_| Err("opening or reading it panics; standard error says how".into()))
+    watched(&place.database, || oracle.look_without_room(&place.database))
 }

@@ -6,7 +6,6 @@
 //! none of them and takes none back. The simulated disk plays them out (`tests/it/crashes.rs` of
 //! `ptree`, `tests/it/log.rs` of `disk`).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +14,10 @@ use rand::RngExt as _;
 use sapwood_disk::{Disk, FileDisk};
 use sapwood_ptree::Pool;
 use sapwood_testkit::Rng;
-use sapwood_testkit::case::Watchdog;
 
 use crate::message::Message;
 use crate::report::Outcome;
-use crate::runs::{DatabaseFolder, HANG_LIMIT, Kill, Run, wait_for_starting};
+use crate::runs::{DatabaseFolder, Kill, Run, watched};
 use steps::{Contents, KINDS, STEPS, tree_name};
 use worker::Level;
 pub(crate) use worker::PoolWork;
@@ -50,16 +48,8 @@ struct Oracle {
 
 impl PoolChain {
     pub(crate) fn run(&self) -> Outcome {
-        let mut outcome = Outcome::default();
         let repeat = || format!("pools --seed {} --chains 1 --links {}", self.seed, self.links);
-        match DatabaseFolder::make(self.within.as_deref()) {
-            Err(what) => outcome.fail(what, repeat(), None),
-            Ok(place) => match self.torture(&place, &mut outcome) {
-                Ok(()) => {}
-                Err(what) => outcome.fail(what, repeat(), Some(place.leave())),
-            },
-        }
-        outcome
+        Outcome::of(self.within.as_deref(), repeat, |place, outcome| self.torture(place, outcome))
     }
 
     fn torture(&self, place: &DatabaseFolder, outcome: &mut Outcome) -> Result<(), String> {
@@ -130,12 +120,8 @@ fn look(
     rng: &mut Rng,
     outcome: &mut Outcome,
 ) -> Result<(), String> {
-    let message = format!("looking at {} hangs", work.dir.display());
-    let _watchdog = Watchdog::arm(HANG_LIMIT, message);
     let way = [Way::ReadOnly, Way::Open, Way::Close][rng.random_range(0..3)];
-    let looked = catch_unwind(AssertUnwindSafe(|| compare(work, oracles, way, outcome)));
-    wait_for_starting();
-    looked.unwrap_or_else(|_| Err("opening or reading it panics; standard error says how".into()))
+    watched(&work.dir, || compare(work, oracles, way, outcome))
 }
 
 /// How the oracle opens a pool.

@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::runs::DatabaseFolder;
 
 /// Failures that are told in full.
 const FAILURES_SHOWN: usize = 12;
@@ -32,6 +34,24 @@ pub(crate) struct Failure {
 }
 
 impl Outcome {
+    /// Tortures a database in a folder of its own, which is left for a look where something is
+    /// wrong. `repeat` is the command line that does it again.
+    pub(crate) fn of(
+        within: Option<&Path>,
+        repeat: impl FnOnce() -> String,
+        torture: impl FnOnce(&DatabaseFolder, &mut Outcome) -> Result<(), String>,
+    ) -> Outcome {
+        let mut outcome = Outcome::default();
+        match DatabaseFolder::make(within) {
+            Err(what) => outcome.fail(what, repeat(), None),
+            Ok(place) => match torture(&place, &mut outcome) {
+                Ok(()) => {}
+                Err(what) => outcome.fail(what, repeat(), Some(place.leave())),
+            },
+        }
+        outcome
+    }
+
     pub(crate) fn add(&mut self, name: &'static str, count: u64) {
         *self.counts.entry(name).or_default() += count;
     }

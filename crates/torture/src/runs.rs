@@ -3,12 +3,14 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::ExitStatusExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sapwood_testkit::case::Watchdog;
 use tempfile::TempDir;
 
 use crate::message::Message;
@@ -76,6 +78,17 @@ pub(crate) fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Looks at a database here, in this process: a panic is a failure, and a hang ends it aloud.
+pub(crate) fn watched<T>(
+    path: &Path,
+    look: impl FnOnce() -> Result<T, String>,
+) -> Result<T, String> {
+    let _watchdog = Watchdog::arm(HANG_LIMIT, format!("looking at {} hangs", path.display()));
+    let looked = catch_unwind(AssertUnwindSafe(look));
+    wait_for_starting();
+    looked.unwrap_or_else(|_| Err("opening or reading it panics; standard error says how".into()))
 }
 
 /// When a worker is killed from outside.
@@ -190,7 +203,7 @@ pub(crate) fn spawn(command: &mut Command) -> Result<Child, String> {
 
 /// Waits until no process is half started: between the two halves it has all of this one's files
 /// open, and so holds the locks of databases that were closed meanwhile.
-pub(crate) fn wait_for_starting() {
+fn wait_for_starting() {
     drop(STARTING.lock().unwrap_or_else(PoisonError::into_inner));
 }
 

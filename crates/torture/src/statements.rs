@@ -3,7 +3,6 @@
 //! directories are moved away or copied while a worker has them open.
 
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,11 +11,10 @@ use sapwood::sql::Outcome as Executed;
 use sapwood::{Db, DbOptions};
 use sapwood_shim::{Fate, PowerLoss, Since};
 use sapwood_testkit::Rng;
-use sapwood_testkit::case::Watchdog;
 
 use crate::message::Message;
 use crate::report::Outcome;
-use crate::runs::{DatabaseFolder, HANG_LIMIT, Kill, Run, copy, wait_for_starting};
+use crate::runs::{DatabaseFolder, Kill, Run, copy, watched};
 use model::{LINES, Model, Table, is_without_trees};
 pub(crate) use worker::StatementWork;
 
@@ -40,140 +38,107 @@ pub(crate) struct StatementChain {
 
 impl StatementChain {
     pub(crate) fn run(&self) -> Outcome {
-        let mut outcome = Outcome::default();
         let repeat =
             || format!("statements --seed {} --chains 1 --links {}", self.seed, self.links);
-        match DatabaseFolder::make(self.within.as_deref()) {
-            Err(what) => outcome.fail(what, repeat(), None),
-            Ok(place) => match self.torture(&place, &mut outcome) {
-                Ok(()) => {}
-                Err(what) => outcome.fail(what, repeat(), Some(place.leave())),
-            },
-        }
-        outcome
+        Outcome::of(self.within.as_deref(), repeat, |place, outcome| {
+            let (oracle, rng) = (Oracle::new(self.seed), sapwood_testkit::rng(self.seed));
+            let mut torture = Torture { place, oracle, rng, outcome };
+            (0..self.links)
+                .try_for_each(|link| torture.link().map_err(|what| format!("link {link}: {what}")))
+        })
     }
+}
 
-    fn torture(&self, place: &DatabaseFolder, outcome: &mut Outcome) -> Result<(), String> {
-        let mut rng = sapwood_testkit::rng(self.seed);
-        let mut oracle = Oracle::new(self.seed);
-        for link in 0..self.links {
-            let at = |what| format!("link {link}: {what}");
-            match rng.random_range(0..6) {
-                0 | 1 if is_without_trees(self.seed) => {
-                    self.lose(place, &mut oracle, &mut rng, outcome)
-                }
-                2 => self.move_away(place, &mut oracle, &mut rng, outcome),
-                3 => self.copy(place, &mut oracle, &mut rng, outcome),
-                _ => self.kill(place, &mut oracle, &mut rng, outcome),
-            }
-            .map_err(at)?;
-            oracle.look(&place.database, &mut rng, outcome).map_err(at)?;
-        }
-        Ok(())
-    }
+/// A database between two links of its chain.
+struct Torture<'a> {
+    place: &'a DatabaseFolder,
+    oracle: Oracle,
+    rng: Rng,
+    outcome: &'a mut Outcome,
+}
 
-    fn work(&self, place: &DatabaseFolder, oracle: &Oracle, syncs: bool) -> StatementWork {
-        StatementWork {
-            dir: place.database.clone(),
-            seed: oracle.seed,
-            done: oracle.threads.iter().map(|thread| thread.done).collect(),
-            statements: WORKER_STATEMENTS,
-            syncs,
-            removed: None,
-            lose: None,
+impl Torture<'_> {
+    /// A worker and its end, and a look at what it left.
+    fn link(&mut self) -> Result<(), String> {
+        match self.rng.random_range(0..6) {
+            0 | 1 if is_without_trees(self.oracle.seed) => self.lose()?,
+            2 => self.move_away()?,
+            3 => self.copy()?,
+            _ => self.kill()?,
         }
+        self.oracle.look(&self.place.database, &mut self.rng, self.outcome)
     }
 
     /// A worker that is killed at any moment.
-    fn kill(
-        &self,
-        place: &DatabaseFolder,
-        oracle: &mut Oracle,
-        rng: &mut Rng,
-        outcome: &mut Outcome,
-    ) -> Result<(), String> {
-        let work = self.work(place, oracle, rng.random());
-        let run = Run::of_line(&work.arguments(), &[], Some(kill(rng)), || Ok(()))?;
-        oracle.hear(&run)?;
-        outcome.add("kills", u64::from(run.was_killed()));
+    fn kill(&mut self) -> Result<(), String> {
+        let work = self.oracle.work(self.place, self.rng.random());
+        let kill = Some(kill(&mut self.rng));
+        let run = Run::of_line(&work.arguments(), &[], kill, || Ok(()))?;
+        self.oracle.hear(&run)?;
+        self.outcome.add("kills", u64::from(run.was_killed()));
         Ok(())
     }
 
     /// A worker that loses power: bytes and names that were not synced are taken back.
-    fn lose(
-        &self,
-        place: &DatabaseFolder,
-        oracle: &mut Oracle,
-        rng: &mut Rng,
-        outcome: &mut Outcome,
-    ) -> Result<(), String> {
-        place.clear_removed()?;
+    fn lose(&mut self) -> Result<(), String> {
+        self.place.clear_removed()?;
+        let rng = &mut self.rng;
         let fate = [Fate::Lost, Fate::Some, Fate::Kept][rng.random_range(0..3)];
         let nth = rng.random_range(1..=CHANGES);
         let loss = PowerLoss { seed: rng.random(), nth, since: Since::Armed, fate };
-        let mut work = self.work(place, oracle, true);
-        (work.removed, work.lose) = (Some(place.removed.clone()), Some(loss));
+        let mut work = self.oracle.work(self.place, true);
+        (work.removed, work.lose) = (Some(self.place.removed.clone()), Some(loss));
         let run = Run::of_line(&work.arguments(), &[], None, || Ok(()))?;
-        oracle.hear(&run)?;
-        outcome.add("losses of power", u64::from(run.was_killed()));
+        self.oracle.hear(&run)?;
+        self.outcome.add("losses of power", u64::from(run.was_killed()));
         Ok(())
     }
 
     /// A worker whose directory is moved while it works, and another one that makes a database at
-    /// the old path: each database has what its own worker was told, and nothing else.
-    fn move_away(
-        &self,
-        place: &DatabaseFolder,
-        oracle: &mut Oracle,
-        rng: &mut Rng,
-        outcome: &mut Outcome,
-    ) -> Result<(), String> {
-        let moved = place.database.with_file_name("moved");
-        let mut other = Oracle::new(rng.random());
-        let (mut first_kill, second_kill) = (kill(rng), kill(rng));
+    /// the old path: each database has the statements of its own worker, and no others.
+    fn move_away(&mut self) -> Result<(), String> {
+        let database = &self.place.database;
+        let moved = database.with_file_name("moved");
+        let mut other = Oracle::new(self.rng.random());
+        let (mut first_kill, second_kill) = (kill(&mut self.rng), kill(&mut self.rng));
         // The directory is open by then: a worker that opens it meanwhile takes the lock of the new
         // one for a moment.
         first_kill.lines = first_kill.lines.max(1);
-        let work = self.work(place, oracle, false);
+        let work = self.oracle.work(self.place, false);
         let run = Run::of_line(&work.arguments(), &[], Some(first_kill), || {
             let unmoved = |e| format!("cannot move the directory: {e}");
-            fs::rename(&place.database, &moved).map_err(unmoved)?;
-            fs::create_dir(&place.database).map_err(unmoved)?;
-            let work = self.work(place, &other, false);
+            fs::rename(database, &moved).map_err(unmoved)?;
+            fs::create_dir(database).map_err(unmoved)?;
+            let work = other.work(self.place, false);
             let run = Run::of_line(&work.arguments(), &[], Some(second_kill), || Ok(()))?;
             other.hear(&run)
         })?;
-        oracle.hear_refusals(&run)?;
-        outcome.add("directories moved while open", 1);
-        outcome.add("workers that noticed it", u64::from(run.count(is_refusal) > 0));
-        other
-            .look(&place.database, rng, outcome)
-            .map_err(|what| format!("at the old path: {what}"))?;
-        fs::remove_dir_all(&place.database)
-            .and_then(|()| fs::rename(&moved, &place.database))
+        self.oracle.hear_refusals(&run)?;
+        self.outcome.add("directories moved while open", 1);
+        self.outcome.add("workers that noticed it", u64::from(run.count(is_refusal) > 0));
+        let looked = other.look(database, &mut self.rng, self.outcome);
+        looked.map_err(|what| format!("at the old path: {what}"))?;
+        fs::remove_dir_all(database)
+            .and_then(|()| fs::rename(&moved, database))
             .map_err(|e| format!("cannot move the directory back: {e}"))
     }
 
-    /// A worker whose directory is copied while it works: the copy opens or is refused, and what
-    /// was copied is as it would be.
-    fn copy(
-        &self,
-        place: &DatabaseFolder,
-        oracle: &mut Oracle,
-        rng: &mut Rng,
-        outcome: &mut Outcome,
-    ) -> Result<(), String> {
-        let copied = place.database.with_file_name("copied");
-        let work = self.work(place, oracle, false);
-        let run = Run::of_line(&work.arguments(), &[], Some(kill(rng)), || {
+    /// A worker whose directory is copied while it works: the copy opens or is refused, and the
+    /// directory is as it would be without.
+    fn copy(&mut self) -> Result<(), String> {
+        let database = &self.place.database;
+        let copied = database.with_file_name("copied");
+        let work = self.oracle.work(self.place, false);
+        let kill = Some(kill(&mut self.rng));
+        let run = Run::of_line(&work.arguments(), &[], kill, || {
             // Files go while it is copied.
-            let _ = copy(&place.database, &copied);
+            let _ = copy(database, &copied);
             Ok(())
         })?;
-        oracle.hear(&run)?;
+        self.oracle.hear(&run)?;
         let opened = watched(&copied, || Ok(Db::open(&copied).is_ok()))?;
-        outcome.add("directories copied while open", 1);
-        outcome.add("copies that opened", u64::from(opened));
+        self.outcome.add("directories copied while open", 1);
+        self.outcome.add("copies that opened", u64::from(opened));
         let cleared = if copied.exists() { fs::remove_dir_all(&copied) } else { Ok(()) };
         cleared.map_err(|e| format!("cannot remove the copy: {e}"))
     }
@@ -218,6 +183,19 @@ impl Oracle {
     fn new(seed: u64) -> Oracle {
         let thread = |thread| Acknowledged { done: 0, model: Model::new(seed, thread) };
         Oracle { seed, threads: (0..THREADS).map(thread).collect() }
+    }
+
+    /// A worker that goes on behind the statements so far.
+    fn work(&self, place: &DatabaseFolder, syncs: bool) -> StatementWork {
+        StatementWork {
+            dir: place.database.clone(),
+            seed: self.seed,
+            done: self.threads.iter().map(|thread| thread.done).collect(),
+            statements: WORKER_STATEMENTS,
+            syncs,
+            removed: None,
+            lose: None,
+        }
     }
 
     /// Takes what a worker acknowledged, which nothing refused.
@@ -310,14 +288,6 @@ impl Acknowledged {
 /// Short in memory, with frequent checkpoints.
 fn options() -> DbOptions {
     DbOptions::default().checkpoint_bytes(256 << 10)
-}
-
-/// Looks at a database here, in this process: a panic is a failure, and a hang ends it aloud.
-fn watched<T>(path: &Path, look: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    let _watchdog = Watchdog::arm(HANG_LIMIT, format!("looking at {} hangs", path.display()));
-    let looked = catch_unwind(AssertUnwindSafe(look));
-    wait_for_starting();
-    looked.unwrap_or_else(|_| Err("opening or reading it panics; standard error says how".into()))
 }
 
 impl Model {
