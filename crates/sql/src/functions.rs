@@ -250,7 +250,7 @@ impl Function {
                 Ok(())
             }),
             Function::Abs | Function::Sign => self.by_sign(part(0), len, nulls, kind),
-            Function::Round(digits) => round(part(0), len, nulls, *digits, kind),
+            Function::Round(digits) => round(part(0), parts[0].1, len, nulls, *digits, kind),
             Function::Floor | Function::Ceil | Function::Truncate => {
                 self.to_whole(part(0), len, nulls, parts[0].1)
             }
@@ -567,6 +567,7 @@ fn narrowed(
 /// Halves go away from zero.
 fn round(
     out: &Out<'_>,
+    from: &Kind,
     len: usize,
     nulls: Option<Vec<bool>>,
     digits: i64,
@@ -590,15 +591,25 @@ fn round(
         Data::Int(values) => {
             let apply = |row: usize| match is_null(row) {
                 true => Ok(0),
-                false => i64::try_from(round_whole(values[row * step].into(), digits))
-                    .map_err(|_| too_large()),
+                false => round_units(values[row * step].into(), 0, digits)
+                    .and_then(|rounded| i64::try_from(rounded).ok())
+                    .ok_or_else(too_large),
             };
             Data::Int((0..len).map(apply).collect::<Result<_>>()?)
         }
         Data::Big(values) => {
-            // Digits behind the point were cut by a conversion.
-            let apply = |row: usize| round_whole(values[row * step], digits);
-            Data::Big((0..len).map(apply).collect())
+            // One rounding: 499.9 is no 500 before it is rounded to thousands.
+            let (scale, most) = match from {
+                Kind::Decimal(scale) => (*scale, POWERS_OF_TEN[38] - 1),
+                _ => (0, i128::MAX),
+            };
+            let apply = |row: usize| match is_null(row) {
+                true => Ok(0),
+                false => round_units(values[row * step], scale, digits)
+                    .filter(|rounded| rounded.unsigned_abs() <= most.unsigned_abs())
+                    .ok_or_else(too_large),
+            };
+            Data::Big((0..len).map(apply).collect::<Result<_>>()?)
         }
         Data::Huge(values) => {
             let apply = |row: usize| match is_null(row) {
@@ -687,19 +698,20 @@ fn round_to_tens(value: f64, places: u16) -> f64 {
     rounded.parse().unwrap_or(f64::INFINITY)
 }
 
-fn round_whole(value: i128, digits: i64) -> i128 {
+/// A number of so many digits behind the point, rounded to a multiple of ten to a power: a whole number, none if 128
+/// bits do not hold it.
+fn round_units(units: i128, scale: u8, digits: i64) -> Option<i128> {
     match digits {
-        0.. => value,
+        0.. => Some(units),
         -38..0 => {
             let places = digits.unsigned_abs() as u8;
-            let power = POWERS_OF_TEN[usize::from(places)];
-            rescale(value, places, 0).and_then(|units| units.checked_mul(power)).unwrap_or(0)
+            rescale(units, scale + places, 0)?.checked_mul(POWERS_OF_TEN[usize::from(places)])
         }
-        _ => 0,
+        _ => Some(0),
     }
 }
 
-/// As [`round_whole`], of what has no sign; none if 128 bits do not hold it.
+/// As [`round_units`], of what has no sign; none if 128 bits do not hold it.
 fn round_unsigned(value: u128, digits: i64) -> Option<u128> {
     match digits {
         0.. => Some(value),
@@ -854,8 +866,21 @@ mod tests {
         for (value, digits, expected) in
             [(125, -1, 130), (-125, -1, -130), (124, -1, 120), (5, 2, 5), (5, -50, 0)]
         {
-            assert_eq!(round_whole(value, digits), expected);
+            assert_eq!(round_units(value, 0, digits), Some(expected));
         }
+        for (units, scale, digits, expected) in [
+            (4_999, 1, -3, 0),
+            (-4_999, 1, -3, 0),
+            (5_000, 1, -3, 1_000),
+            (449, 1, -1, 40),
+            (9_999, 1, -3, 1_000),
+            (i128::MAX, 38, -38, 0),
+            (i128::MAX, 0, -37, 17 * 10_i128.pow(37)),
+        ] {
+            let rounded = round_units(units, scale, digits);
+            assert_eq!(rounded, Some(expected), "{units}e-{scale} {digits}");
+        }
+        assert_eq!(round_units(i128::MAX, 0, -38), None);
         for (value, digits, expected) in [
             (125, -1, Some(130)),
             (124, -1, Some(120)),

@@ -207,9 +207,8 @@ impl Binder<'_> {
                 match part.kind {
                     Kind::Decimal(scale) => {
                         let kept = digits.clamp(0, scale.into()) as u8;
-                        let part = converted(part, &Kind::Decimal(kept));
                         match digits {
-                            0.. => Ok(part),
+                            0.. => Ok(converted(part, &Kind::Decimal(kept))),
                             _ => of(Function::Round(digits), vec![part], Kind::Decimal(kept)),
                         }
                     }

@@ -593,6 +593,9 @@ fn functions_answer_as_others_do() {
         ("round(30.65e0, 1)", "30.6"),
         ("round(cast(42.12345 as double), 4)", "42.1234"),
         ("cast(2.675e0 as decimal(10,2))", "2.67"),
+        ("round(499.9, -3)", "0"),
+        ("round(44.9, -1)", "40"),
+        ("round(999.9, -3)", "1000"),
         ("round(cast('nan' as double), -1)", "NaN"),
         ("round(cast('inf' as double), -1)", "inf"),
         ("round(cast('-inf' as double), 1)", "-inf"),
@@ -608,6 +611,18 @@ fn functions_answer_as_others_do() {
         ("typeof(x'63' || x'68')", "bytes"),
     ] {
         assert_eq!(db.value(&format!("select {expression}")), expected, "{expression}");
+    }
+}
+
+/// Numbers of 38 digits, and of 128 bits.
+#[test]
+fn numbers_that_are_too_large_once_they_are_rounded_are_refused() {
+    let db = Memory::default();
+    let nines = format!("'{}'::decimal(38,0)", "9".repeat(38));
+    for number in [&nines[..], "170141183460469231731687303715884105727", "9223372036854775807"] {
+        let digits = if number.len() < 20 { -19 } else { -38 };
+        let sql = format!("select round({number}, {digits})");
+        assert!(db.refused(&sql).what().contains("a value is too large"), "{sql}");
     }
 }
 
