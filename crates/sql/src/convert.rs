@@ -84,7 +84,7 @@ pub(crate) fn convert_value<'a>(value: &'a Value<'_>, to: &Kind) -> Option<Value
     Some(match (value, to) {
         (Value::Null, _) => Value::Null,
         (Value::Text(text), Kind::Text) => Value::Text(text.as_ref().into()),
-        (Value::Text(text), Kind::Bytes) => Value::Bytes(text.as_bytes().into()),
+        (Value::Text(text), Kind::Bytes) => return Value::of_text(text, &Type::Bytes).ok(),
         (Value::Bytes(bytes), Kind::Text) => Value::Text(std::str::from_utf8(bytes).ok()?.into()),
         (value, Kind::Text) => Value::Text(text_of(value).into()),
         (Value::Text(text), to) => return of_text(text.trim(), to),

@@ -319,6 +319,28 @@ fn times_have_parts_and_distances() {
     );
 }
 
+/// Casts, inserts and comparisons take the form in which bytes are shown.
+#[test]
+fn bytes_are_read_as_they_are_shown() {
+    let db = Memory::default().with("t", "id:i32, b:bytes, key(id)", r"(1, '\xFFa\\'), (2, 'b')");
+    for (expression, expected) in [
+        (r"'\xFFa\\'::blob", r"\xFFa\\"),
+        (r"'\xFFa\\'::blob = x'ff615c'", "true"),
+        (r"octet_length('\x20\x00\xFF'::blob)", "3"),
+        (r"try_cast('\q' as blob)", "null"),
+        (r"try_cast('\x3' as blob)", "null"),
+        ("'\u{fc}'::blob = x'c3bc'", "true"),
+        ("x'c3bc'::text", "\u{fc}"),
+    ] {
+        assert_eq!(db.value(&format!("select {expression}")), expected, "{expression}");
+    }
+    assert_eq!(db.value(r"select id from t where b = '\xFFa\\'"), "1");
+    assert_eq!(db.value(r"select id from t where b = cast('\x62' as blob)"), "2");
+    assert!(db.refused(r"select 'a\b'::blob").what().contains("cannot be a bytes"));
+    db.run(r"insert into t values (3, 'c\x00'::blob)");
+    assert_eq!(db.rows(r"select id, octet_length(b) from t where b in ('c\x00', 'd')"), ["3 2"]);
+}
+
 #[test]
 fn conditions_of_keys_reach_the_source() {
     let db = Memory::default().with(
