@@ -22,7 +22,7 @@ enum Piece {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Number {
     Of(Field),
-    /// The year of the century.
+    /// The last two digits of the year as it is written: of -44 they are 44.
     ShortYear,
     /// From 1 to 12.
     Hour12,
@@ -152,7 +152,7 @@ impl Number {
     fn of(self, value: i64, kind: &Kind) -> i64 {
         match self {
             Number::Of(field) => field.of(value, kind),
-            Number::ShortYear => Field::Year.of(value, kind).rem_euclid(100),
+            Number::ShortYear => Field::Year.of(value, kind).abs() % 100,
             Number::Hour12 => (Field::Hour.of(value, kind) + 11) % 12 + 1,
             Number::Fraction(parts) => {
                 let ticks = match kind {
@@ -198,6 +198,7 @@ mod tests {
         for (moment, form, expected) in [
             ("2013-01-05 17:45:01.001002", "%Y-%m-%dT%H:%M:%S.%f", "2013-01-05T17:45:01.001002"),
             ("2013-01-05 17:45:01.001002", "%y%j %-d.%-m. %g %n", "13005 5.1. 001 001002000"),
+            ("-0044-03-15", "%y", "44"),
             ("2013-01-05 00:05:00", "%I:%M %p, %-I", "12:05 AM, 12"),
             ("2013-01-05 12:05:00", "%I %p %a %A %b %B", "12 PM Sat Saturday Jan January"),
             ("2013-12-30 00:00:00", "%G-W%V-%u %w %U %W", "2014-W01-1 1 52 52"),
