@@ -164,12 +164,13 @@ pub(crate) fn convert_value<'a>(value: &'a Value<'_>, to: &Kind) -> Option<Value
     })
 }
 
-/// The same moment in another unit; what the unit cannot say falls away.
+/// The moment in another unit, rounded to it; halves go away from 1970.
 fn ticks_in(ticks: i64, from: Precision, to: Precision) -> Option<i64> {
-    match to >= from {
-        true => ticks.checked_mul(to.ticks() / from.ticks()),
-        false => Some(ticks.div_euclid(from.ticks() / to.ticks())),
+    if to >= from {
+        return ticks.checked_mul(to.ticks() / from.ticks());
     }
+    let halves = ticks / (from.ticks() / to.ticks() / 2);
+    Some((halves + halves.signum()) / 2)
 }
 
 fn decimal(units: i128, from: u8, to: u8) -> Option<Value<'static>> {
@@ -211,11 +212,15 @@ fn of_text(text: &str, to: &Kind) -> Option<Value<'static>> {
         Kind::Date => match Value::of_text(text, &Type::Date) {
             Ok(value) => Some(value.into_owned()),
             // A moment has a day.
-            Err(_) => {
-                let moment = Value::of_text(text, &Type::Timestamp(Precision::Micros)).ok()?;
-                convert_value(&moment, to).map(Value::into_owned)
-            }
+            Err(_) => convert_value(&moment_of_text(text)?, to).map(Value::into_owned),
         },
+        Kind::Timestamp(_) => convert_value(&moment_of_text(text)?, to).map(Value::into_owned),
         to => Value::of_text(text, &to.to_type()).ok().map(Value::into_owned),
     }
+}
+
+/// A moment with all the digits that it has.
+fn moment_of_text(text: &str) -> Option<Value<'_>> {
+    let precisions = [Precision::Micros, Precision::Nanos];
+    precisions.iter().find_map(|it| Value::of_text(text, &Type::Timestamp(*it)).ok())
 }

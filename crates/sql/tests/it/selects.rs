@@ -341,6 +341,46 @@ fn bytes_are_read_as_they_are_shown() {
     assert_eq!(db.rows(r"select id, octet_length(b) from t where b in ('c\x00', 'd')"), ["3 2"]);
 }
 
+/// Expects the answers of DuckDB 2.0, which has fewer digits of `timestamp` in texts.
+#[test]
+fn moments_of_fewer_digits_are_rounded() {
+    let db = Memory::default();
+    for (expression, expected) in [
+        ("timestamp '2020-01-01 00:00:33.846'::timestamp_s", "2020-01-01 00:00:34"),
+        ("timestamp '2020-01-01 00:00:33.446'::timestamp_s", "2020-01-01 00:00:33"),
+        ("timestamp '2020-01-01 00:00:33.5'::timestamp_s", "2020-01-01 00:00:34"),
+        ("timestamp '2024-05-10 11:06:33.123446'::timestamp_ms", "2024-05-10 11:06:33.123"),
+        ("timestamp '2024-05-10 11:06:33.123846'::timestamp_ms", "2024-05-10 11:06:33.124"),
+        ("'2020-01-01 00:00:00.123456789'::timestamp_ns::timestamp", "2020-01-01 00:00:00.123457"),
+        ("'2020-01-01 00:00:00.4999'::timestamp_ms::timestamp_s", "2020-01-01 00:00:01"),
+        // Halves go away from 1970.
+        ("timestamp '1969-12-31 23:59:59.6'::timestamp_s", "1970-01-01 00:00:00"),
+        ("timestamp '1969-12-31 23:59:59.5'::timestamp_s", "1969-12-31 23:59:59"),
+        ("timestamp '1969-12-31 23:59:58.4'::timestamp_s", "1969-12-31 23:59:58"),
+        ("'2024-05-10 11:06:33.846'::timestamp_s", "2024-05-10 11:06:34"),
+        ("'2024-05-10 11:06:33.1235'::timestamp_ms", "2024-05-10 11:06:33.124"),
+        ("'2024-05-10 11:06:33.1234567'::timestamp", "2024-05-10 11:06:33.123457"),
+        ("try_cast('2024-05-10 11:06:33.846' as timestamp_s)", "2024-05-10 11:06:34"),
+        ("'9999-12-31 23:59:59.5'::timestamp_s", "+10000-01-01 00:00:00"),
+        // A day is the one that the moment is in.
+        ("timestamp '2020-01-01 23:59:59.9'::date", "2020-01-01"),
+        ("'2020-01-01 23:59:59.9999999'::date", "2020-01-01"),
+        ("'1969-12-31 23:59:59.999999999'::timestamp_ns::date", "1969-12-31"),
+        // A comparison has the digits of both.
+        ("'2020-01-01 00:00:01'::timestamp_s < '2020-01-01 00:00:01.000000001'", "true"),
+    ] {
+        assert_eq!(db.value(&format!("select {expression}")), expected, "{expression}");
+    }
+    // A row keeps what it is given, or refuses it.
+    let db = db.with("t", "m:timestamp(s), key(m)", "");
+    for moment in ["timestamp '2020-01-01 00:00:33.846'", "'2020-01-01 00:00:33.846'"] {
+        let refused = db.refused(&format!("insert into t values ({moment})"));
+        assert!(refused.what().contains("column `m`"), "{refused}");
+    }
+    db.run("insert into t values (timestamp '2020-01-01 00:00:33.846'::timestamp_s)");
+    assert_eq!(db.value("select m from t"), "2020-01-01 00:00:34");
+}
+
 #[test]
 fn conditions_of_keys_reach_the_source() {
     let db = Memory::default().with(
