@@ -129,7 +129,8 @@ impl<'a> Value<'a> {
             Type::Int(_) | Type::UInt(_) => {
                 whole_of_text(text).ok_or_else(refused)?.to_type(wanted)?
             }
-            Type::F32 | Type::F64 => Value::Float(float_of_text(text).ok_or_else(refused)?),
+            Type::F32 => Value::Float(f32_of_text(text).ok_or_else(refused)?.into()),
+            Type::F64 => Value::Float(float_of_text(text).ok_or_else(refused)?),
             Type::Decimal { .. } => {
                 let (units, scale) = decimal_of_text(text).ok_or_else(refused)?;
                 Value::Decimal { units, scale }.to_type(wanted)?
@@ -207,15 +208,24 @@ impl<'a> Value<'a> {
                 }
             }
             (Value::Float(value), Type::F64) => Value::Float(value),
-            (Value::Float(value), Type::F32) => Value::Float(f64::from(value as f32)),
-            (Value::Int(value), Type::F32 | Type::F64) => {
-                return Value::Float(value as f64).to_type(wanted);
+            (Value::Float(value), Type::F32) => {
+                let nearest = value as f32;
+                if nearest.is_infinite() && value.is_finite() {
+                    return Err(format!("{} does not fit into {wanted}", Value::Float(value)));
+                }
+                Value::Float(nearest.into())
             }
+            (Value::Int(value), Type::F32) => Value::Float((value as f32).into()),
+            (Value::Int(value), Type::F64) => Value::Float(value as f64),
             (Value::Huge(value), Type::F32 | Type::F64) => {
                 return Value::Float(value as f64).to_type(wanted);
             }
-            (Value::Decimal { units, scale }, Type::F32 | Type::F64) => {
-                return Value::Float(decimal_to_float(units, scale)).to_type(wanted);
+            (Value::Decimal { units, scale }, Type::F32) => {
+                let text = Value::Decimal { units, scale }.to_string();
+                return Value::of_text(&text, wanted).map(Value::into_owned);
+            }
+            (Value::Decimal { units, scale }, Type::F64) => {
+                Value::Float(decimal_to_float(units, scale))
             }
             (Value::Int(value), Type::Decimal { .. }) => {
                 return Value::Decimal { units: value, scale: 0 }.to_type(wanted);
@@ -264,6 +274,29 @@ impl<'a> Value<'a> {
         };
         Ok(value)
     }
+
+    /// The value as a column of this type shows it: a float of 32 bits is the double of the fewest digits that stand for it.
+    ///
+    /// ```
+    /// use sapwood::schema::{Type, Value};
+    ///
+    /// let value = Value::from(1.023_f32);
+    /// assert_eq!(value.to_string(), "1.0230000019073486");
+    /// assert_eq!(value.shown_as(&Type::F32).to_string(), "1.023");
+    /// ```
+    #[must_use]
+    pub fn shown_as(self, kind: &Type) -> Value<'a> {
+        match (self, kind) {
+            (Value::Float(value), Type::F32) => {
+                let digits = (value as f32).to_string();
+                Value::Float(digits.parse().expect("a float is written as it is read"))
+            }
+            (Value::Array(items), Type::Array(item, _)) if **item == Type::F32 => {
+                Value::Array(items.into_iter().map(|value| value.shown_as(item)).collect())
+            }
+            (value, _) => value,
+        }
+    }
 }
 
 /// The units of another scale, if no digit is lost.
@@ -306,6 +339,13 @@ pub(crate) fn float_of_text(text: &str) -> Option<f64> {
         b'0'..=b'9' | b'-' | b'+' | b'.' | b'n' | b'N' | b'i' | b'I' => text.parse().ok(),
         _ => None,
     }
+}
+
+/// Reads a float of 32 bits, rounded once; none if it is beyond them.
+fn f32_of_text(text: &str) -> Option<f32> {
+    let wide = float_of_text(text)?;
+    let nearest = text.parse::<f32>().ok()?;
+    (nearest.is_finite() || !wide.is_finite()).then_some(nearest)
 }
 
 /// Reads bytes as they are shown: printable ASCII is itself, `\xE2` a byte, `\\` a backslash.
@@ -478,6 +518,11 @@ mod tests {
             ),
             ("1e3", "f64", "1000"),
             ("1e-7", "f64", "1e-7"),
+            ("1.023", "f32", "1.0230000019073486"),
+            ("inf", "f32", "inf"),
+            // Halves of what a float has: the nearest double is one, and the text is more.
+            ("16777217", "f32", "16777216"),
+            ("16777217.0000000001", "f32", "16777218"),
             ("nan", "f64", "NaN"),
             ("7.5", "decimal(10,2)", "7.50"),
             ("2013-01-01", "date", "2013-01-01"),
@@ -499,6 +544,8 @@ mod tests {
             ("1.5", "i32"),
             ("", "i32"),
             ("x", "f64"),
+            ("1e39", "f32"),
+            ("", "f32"),
             ("7.555", "decimal(10,2)"),
             ("123", "decimal(2,0)"),
             ("2013-02-30", "date"),
@@ -518,6 +565,13 @@ mod tests {
         };
         assert_eq!(to(Value::Int(7), "f64").as_deref(), Ok("7"));
         assert_eq!(to(Value::Int(7), "decimal(3,2)").as_deref(), Ok("7.00"));
+        let more = Value::Decimal { units: 167_772_170_000_000_001, scale: 10 };
+        assert_eq!(to(more, "f32").as_deref(), Ok("16777218"));
+        assert_eq!(
+            to(Value::Int((1 << 60) + (1 << 36) + 1), "f32"),
+            Ok("1.1529216420458004e18".into())
+        );
+        assert!(to(Value::Float(1e39), "f32").is_err());
         assert!(to(Value::Int(70), "decimal(3,2)").is_err());
         let huge = 1 << 127;
         assert_eq!(Value::from(huge), Value::Huge(huge));

@@ -52,7 +52,7 @@ impl Answer {
         &self.vectors[column]
     }
 
-    /// A value.
+    /// A value; one of a column of `f32` is a double with [the digits that it shows](Value::shown_as).
     ///
     /// # Errors
     /// [`Error`] for a text that is not UTF-8.
@@ -60,6 +60,11 @@ impl Answer {
     /// # Panics
     /// If there are fewer rows or columns.
     pub fn value(&self, row: usize, column: usize) -> Result<Value<'_>> {
+        Ok(self.stored(row, column)?.shown_as(&self.columns[column].kind))
+    }
+
+    /// A value with all its digits.
+    pub(crate) fn stored(&self, row: usize, column: usize) -> Result<Value<'_>> {
         let value = self.vectors[column].value(row, &self.columns[column].kind);
         value.map_err(|error| Error::value(format!("row {}: {error}", row + 1)))
     }

@@ -350,6 +350,7 @@ impl<'a> Binder<'a> {
         let is_possible = |item: &Node| match (&value.kind, item.as_constant()) {
             (Kind::Huge, Some(Value::Int(number))) => *number >= 0,
             (Kind::Int | Kind::Big, Some(Value::Huge(_))) => false,
+            (Kind::Real, Some(Value::Int(number))) => (*number as f32) as i128 == *number,
             _ => true,
         };
         let items: Vec<Node> = items.into_iter().filter(is_possible).collect();
@@ -631,7 +632,6 @@ fn narrowed(node: Node, wanted: Type, on_failure: OnFailure, at: Span) -> Node {
     let is_narrow = match &wanted {
         Type::Int(bits) => *bits < 64,
         Type::UInt(bits) => *bits < 128,
-        Type::F32 => true,
         Type::Decimal { digits, .. } => *digits < sapwood_schema::DECIMAL_DIGITS_MAX,
         _ => false,
     };

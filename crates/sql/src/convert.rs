@@ -45,6 +45,7 @@ pub(crate) fn convert(
         (Data::Int(values), Kind::Int, Kind::Float) => {
             Some(Data::Float(values.iter().map(|&value| value as f64).collect()))
         }
+        (Data::Float(values), Kind::Real, Kind::Float) => Some(Data::Float(values.clone())),
         (Data::Huge(values), Kind::Huge, Kind::Float) => {
             Some(Data::Float(values.iter().map(|&value| value as f64).collect()))
         }
@@ -64,6 +65,7 @@ pub(crate) fn convert(
             continue;
         }
         let value = vector.value(row, &kind).map_err(|error| Error::value(error.to_string()))?;
+        let value = if *to == Kind::Text { value.shown_as(&kind) } else { value };
         match (convert_value(&value, to), on_failure) {
             (Some(value), _) => converted.push_value(&value),
             (None, OnFailure::Null) => converted.push_null(),
@@ -89,7 +91,8 @@ pub(crate) fn convert_value<'a>(value: &'a Value<'_>, to: &Kind) -> Option<Value
         (value, Kind::Text) => Value::Text(text_of(value).into()),
         (Value::Text(text), to) => return of_text(text.trim(), to),
         (Value::Bool(value), Kind::Int | Kind::Big | Kind::Huge) => Value::Int((*value).into()),
-        (Value::Bool(value), Kind::Float) => Value::Float(f64::from(u8::from(*value))),
+        (Value::Bool(value), Kind::Real | Kind::Float) => Value::Float(u8::from(*value).into()),
+        (value, Kind::Real) => return value.clone().into_owned().to_type(&Type::F32).ok(),
         (Value::Bool(value), Kind::Decimal(scale)) => {
             Value::Decimal { units: rescale((*value).into(), 0, *scale)?, scale: *scale }
         }

@@ -156,7 +156,7 @@ fn evaluate_each<'a>(node: &Node, batch: &'a Batch) -> Result<Out<'a>> {
             let sides = Sides::of(&zero, part, batch)?;
             match node.kind {
                 // Zero less zero is plus zero, and its negation is not.
-                Kind::Float => {
+                Kind::Real | Kind::Float => {
                     let Data::Float(values) = &sides.right.vector.data else {
                         unreachable!("floats")
                     };
@@ -248,7 +248,7 @@ fn one(value: &Value<'_>, kind: &Kind) -> Vector {
 
 fn zero_of(kind: &Kind) -> Value<'static> {
     match kind {
-        Kind::Float => Value::Float(0.0),
+        Kind::Real | Kind::Float => Value::Float(0.0),
         Kind::Decimal(scale) => Value::Decimal { units: 0, scale: *scale },
         _ => Value::Int(0),
     }

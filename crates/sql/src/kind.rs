@@ -18,6 +18,8 @@ pub(crate) enum Kind {
     Big,
     /// Whole numbers of 128 bits without a sign.
     Huge,
+    /// Floats of 32 bits, which lie in vectors as doubles, and are computed as such.
+    Real,
     Float,
     /// Exact numbers with so many digits behind the point.
     Decimal(u8),
@@ -37,7 +39,8 @@ impl Kind {
             Type::UInt(64) | Type::Int(128) => Kind::Big,
             Type::UInt(128) => Kind::Huge,
             Type::Int(_) | Type::UInt(_) => Kind::Int,
-            Type::F32 | Type::F64 => Kind::Float,
+            Type::F32 => Kind::Real,
+            Type::F64 => Kind::Float,
             Type::Decimal { scale, .. } => Kind::Decimal(*scale),
             Type::Date => Kind::Date,
             Type::Timestamp(precision) => Kind::Timestamp(*precision),
@@ -55,6 +58,7 @@ impl Kind {
             Kind::Int => Type::Int(64),
             Kind::Big => Type::Int(128),
             Kind::Huge => Type::UInt(128),
+            Kind::Real => Type::F32,
             Kind::Float => Type::F64,
             Kind::Decimal(scale) => Type::Decimal { digits: DECIMAL_DIGITS_MAX, scale: *scale },
             Kind::Date => Type::Date,
@@ -88,13 +92,16 @@ impl Kind {
             Kind::Int | Kind::Date | Kind::Timestamp(_) => Data::Int(Vec::new()),
             Kind::Big | Kind::Decimal(_) => Data::Big(Vec::new()),
             Kind::Huge => Data::Huge(Vec::new()),
-            Kind::Float => Data::Float(Vec::new()),
+            Kind::Real | Kind::Float => Data::Float(Vec::new()),
             Kind::Null | Kind::Text | Kind::Bytes | Kind::Array(_) => Data::Bytes(Strings::new()),
         }
     }
 
     pub(crate) fn is_number(&self) -> bool {
-        matches!(self, Kind::Int | Kind::Big | Kind::Huge | Kind::Float | Kind::Decimal(_))
+        matches!(
+            self,
+            Kind::Int | Kind::Big | Kind::Huge | Kind::Real | Kind::Float | Kind::Decimal(_)
+        )
     }
 
     pub(crate) fn is_time(&self) -> bool {
@@ -108,11 +115,12 @@ impl Kind {
 
     /// The kind that both become where they meet: in comparisons, sums, branches of a case.
     pub(crate) fn common(&self, other: &Kind) -> Option<Kind> {
-        use Kind::{Big, Date, Decimal, Float, Huge, Int, Null, Timestamp};
+        use Kind::{Big, Date, Decimal, Float, Huge, Int, Null, Real, Timestamp};
         Some(match (self, other) {
             (left, right) if left == right => left.clone(),
             (Null, kind) | (kind, Null) => kind.clone(),
             (Float, kind) | (kind, Float) if kind.is_number() => Float,
+            (Real, kind) | (kind, Real) if kind.is_number() => Real,
             (Decimal(left), Decimal(right)) => Decimal(*left.max(right)),
             (Decimal(scale), Int | Big | Huge) | (Int | Big | Huge, Decimal(scale)) => {
                 Decimal(*scale)
@@ -136,6 +144,7 @@ impl fmt::Display for Kind {
             Kind::Int => "bigint",
             Kind::Big => "hugeint",
             Kind::Huge => "uhugeint",
+            Kind::Real => "real",
             Kind::Float => "double",
             Kind::Decimal(scale) => {
                 return write!(f, "decimal({DECIMAL_DIGITS_MAX},{scale})");

@@ -222,9 +222,10 @@ impl Node {
                 // Whole numbers become floats and larger ones whatever they are worth.
                 !matches!(
                     (&part.kind, &self.kind),
-                    (Kind::Int, Kind::Big | Kind::Float)
+                    (Kind::Int, Kind::Big)
                         | (Kind::Null, _)
-                        | (Kind::Big | Kind::Huge | Kind::Decimal(_), Kind::Float)
+                        | (Kind::Int | Kind::Big | Kind::Decimal(_), Kind::Real | Kind::Float)
+                        | (Kind::Huge | Kind::Real, Kind::Float)
                 )
             }
             Op::Arithmetic(..) | Op::Negate(_) | Op::Function(..) => true,

@@ -6,6 +6,7 @@
 
 use std::io::{self, Write};
 
+use sapwood::schema::{RowFormat, Value as TypedValue};
 use serde_json::Value;
 
 use crate::rows::columns::Columns;
@@ -59,8 +60,7 @@ impl Stored<'_> {
             }
             Columns::Entries => write_csv([key, value].map(escaped_bytes).into_iter(), out),
             Columns::Typed(format) => {
-                let values = format.decode(key, value).map_err(io::Error::other)?;
-                write_csv(values.iter().map(values::csv_text), out)
+                write_csv(shown(format, key, value)?.iter().map(values::csv_text), out)
             }
         }
     }
@@ -75,7 +75,7 @@ impl Stored<'_> {
         match self.columns {
             Columns::Json => self.write_row(key, value, out),
             Columns::Typed(format) => {
-                let values = format.decode(key, value).map_err(io::Error::other)?;
+                let values = shown(format, key, value)?;
                 let names = format.schema().columns().iter().map(|column| &column.name[..]);
                 values::write_json_object(names.zip(&values), out)
             }
@@ -111,13 +111,23 @@ impl Stored<'_> {
             }
             Columns::Typed(format) => {
                 let names = format.schema().columns().iter().map(|column| column.name.clone());
-                match format.decode(key, value) {
+                match shown(format, key, value) {
                     Ok(values) => names.zip(values.iter().map(ToString::to_string)).collect(),
                     Err(error) => vec![("this is no row".to_owned(), error.to_string())],
                 }
             }
         }
     }
+}
+
+/// The values of a typed row as they are shown.
+fn shown<'r>(
+    format: &RowFormat,
+    key: &'r [u8],
+    value: &'r [u8],
+) -> io::Result<Vec<TypedValue<'r>>> {
+    let values = format.decode(key, value).map_err(io::Error::other)?;
+    Ok(values::shown(values, format.schema()))
 }
 
 fn write_csv<T: AsRef<[u8]>>(

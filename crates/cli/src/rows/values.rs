@@ -2,7 +2,13 @@
 
 use std::io::{self, Write};
 
-use sapwood::schema::Value;
+use sapwood::schema::{Schema, Value};
+
+/// The values of a row as they are shown.
+pub(crate) fn shown<'v>(values: Vec<Value<'v>>, schema: &Schema) -> Vec<Value<'v>> {
+    let values = values.into_iter().zip(schema.columns());
+    values.map(|(value, column)| value.shown_as(&column.kind)).collect()
+}
 
 /// A field of CSV. Null is an empty one.
 pub(crate) fn csv_text(value: &Value<'_>) -> String {

@@ -97,6 +97,34 @@ fn types_are_those_of_all_values() {
 }
 
 #[test]
+fn reals_are_written_with_the_digits_that_they_have() {
+    let folder = folder();
+    let file = write(&folder, "speeds.csv", "speed,near\n1.023,\"[0.1,2]\"\n0.1,\"[3,4]\"\n");
+    let sql = format!("select speed, near from {} where speed = 1.023", shown(&file));
+    for (mode, expected) in [
+        ("table", "speed  near\n1.023  [0.1, 2]\n"),
+        ("csv", "speed,near\n1.023,\"[0.1, 2]\"\n"),
+        ("json", "{\"speed\":1.023,\"near\":[0.1,2.0]}\n"),
+    ] {
+        let types = "speed:f32,near:[f32; 2]";
+        let told = stdout_of(&["sql", &sql, "--types", types, "--mode", mode, "-q"]);
+        assert_eq!(told, expected, "{mode}");
+    }
+    for (name, kind) in [("copy.csv", "double"), ("copy.jsonl", "double"), ("copy.parquet", "real")]
+    {
+        let copy = shown(&folder.path().join(name));
+        let sql = format!("copy (select speed from {}) to {copy}", shown(&file));
+        stdout_of(&["sql", &sql, "--types", "speed:f32", "-q"]);
+        let found = rows(&format!("select speed, typeof(speed) as of from {copy} limit 1"));
+        assert_eq!(found, [format!(r#"{{"speed":1.023,"of":"{kind}"}}"#)], "{name}");
+    }
+    let large = write(&folder, "large.csv", "speed\n1\n1e39\n");
+    let sql = format!("select speed from {}", shown(&large));
+    let error = refused(&["sql", &sql, "--types", "speed:f32"], 1);
+    assert!(error.contains("1e39") && error.contains('3'), "{error}");
+}
+
+#[test]
 fn tables_of_directories_are_made_changed_and_asked() {
     let folder = folder();
     let csv = write(&folder, "stops.csv", STOPS);

@@ -289,7 +289,7 @@ fn every_type_goes_from_file_to_table_to_file() {
                  s:timestamp(ns), t:text, u:bytes, v:u128, w:[f32; 4], x:[date; 2]";
     let csv = "id,a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x\n\
         1,true,-128,-32768,-2147483648,-9223372036854775808,-99999999999999999999,255,65535,4294967295,\
-        18446744073709551615,0.5,-1e300,-12345678.90,1234567890123456789012345.00001,1969-12-31,\
+        18446744073709551615,1.023,-1e300,-12345678.90,1234567890123456789012345.00001,1969-12-31,\
         2024-02-29 23:59:59,2024-02-29 23:59:59.001,2024-02-29 23:59:59.000001,\
         2024-02-29 23:59:59.000000001,\"a \"\"b\"\", c\",x\\x00\\\\y,\
         340282366920938463463374607431768211455,\"[0.1, -2,3,4e10]\",\"[1969-12-31,2024-02-29]\"\n\
@@ -304,6 +304,8 @@ fn every_type_goes_from_file_to_table_to_file() {
             "-q",
         ]);
         let scanned = files.run(&["scan", &dir, "-q"]);
+        assert!(scanned.contains(",1.023,"), "{scanned}");
+        assert!(scanned.contains("\"[0.1, -2, 3, 40000000000]\""), "{scanned}");
         let described = files.run(&["describe", &dir]);
         for format in ["csv", "jsonl", "parquet", "arrow"] {
             if cfg!(not(feature = "columnar")) && ["parquet", "arrow"].contains(&format) {

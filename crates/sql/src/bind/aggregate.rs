@@ -337,6 +337,7 @@ fn typed(name: &str, input: Node, share: Option<f64>) -> Result<(Aggregate, Node
     let at = input.at;
     let number = |input: Node| match input.kind {
         Kind::Null => Ok(converted(input, &Kind::Int)),
+        Kind::Real => Ok(converted(input, &Kind::Float)),
         _ if input.kind.is_number() => Ok(input),
         kind => {
             Err(Error::meaning(format!("`{name}` needs numbers, and these are {kind}s")).at(at))

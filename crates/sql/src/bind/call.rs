@@ -212,6 +212,10 @@ impl Binder<'_> {
                             _ => of(Function::Round(digits), vec![part], Kind::Decimal(kept)),
                         }
                     }
+                    Kind::Real => {
+                        let part = converted(part, &Kind::Float);
+                        of(Function::Round(digits), vec![part], Kind::Float)
+                    }
                     _ => {
                         let kind = part.kind.clone();
                         of(Function::Round(digits), vec![part], kind)

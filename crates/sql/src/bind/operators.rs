@@ -134,6 +134,11 @@ impl Binder<'_> {
             (Kind::Huge, Kind::Int | Kind::Big) if is_kept(&right) => {
                 Ok((left, converted(right, &Kind::Big), Kind::Huge))
             }
+            // A float of 32 bits has fewer digits than they have.
+            (Kind::Real, Kind::Int | Kind::Big | Kind::Huge)
+            | (Kind::Int | Kind::Big | Kind::Huge, Kind::Real) => {
+                Ok((converted(left, &Kind::Float), converted(right, &Kind::Float), Kind::Float))
+            }
             _ => self.meet(left, right, at),
         }
     }
@@ -236,9 +241,10 @@ impl Binder<'_> {
         let (left, right) = self.alike(left, right)?;
         let left = self.expect_number(left, arithmetic.sign())?;
         let right = self.expect_number(right, arithmetic.sign())?;
-        // What has no sign is computed with one, if it has room for that.
+        // What has no sign is computed with one, if it has room for that, and floats in 64 bits.
         let kind = match left.kind.common(&right.kind).expect("numbers meet") {
             Kind::Huge => Kind::Big,
+            Kind::Real => Kind::Float,
             kind => kind,
         };
         match (kind, arithmetic) {

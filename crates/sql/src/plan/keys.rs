@@ -41,7 +41,7 @@ pub(crate) fn key_filter(source: &dyn Source, filter: Option<&Node>) -> KeyFilte
     keys
 }
 
-/// Whether a node is a column, or its moments in finer units, as they are compared with moments of such.
+/// Whether a node is a column, or its values in a finer kind, as they are compared with values of such.
 fn is_column(node: &Node, column: usize) -> bool {
     match &node.op {
         Op::Column(found) => *found == column,
@@ -49,6 +49,7 @@ fn is_column(node: &Node, column: usize) -> bool {
             (Kind::Timestamp(from), Kind::Timestamp(to)) => {
                 from.ticks() <= to.ticks() && is_column(inner, column)
             }
+            (Kind::Real, Kind::Float) => is_column(inner, column),
             _ => false,
         },
         _ => false,

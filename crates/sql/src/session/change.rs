@@ -142,10 +142,7 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
         targets: &[usize],
     ) -> Result<Outcome> {
         expect_as_many(targets, answer.columns().len())?;
-        let mut rows = (0..answer.len()).map(|row| {
-            let values = answer.row(row)?;
-            filled(values.into_iter().map(Value::into_owned), targets, source.columns())
-        });
+        let mut rows = (0..answer.len()).map(|row| filled(answer, row, targets, source.columns()));
         self.put(source, &mut rows)
     }
 
@@ -235,7 +232,9 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
                 let vector = evaluate(node, &batch)?;
                 let value = vector.value(0, &node.kind.to_type());
                 let value = value.map_err(|error| Error::value(error.to_string()))?;
-                changed[*column] = fitting(value.into_owned(), &columns[*column], node)?;
+                let from = node.kind.to_type();
+                let value = fitting(value.into_owned(), &from, &columns[*column]);
+                changed[*column] = value.map_err(|error| error.at(node.at))?;
             }
             Ok(Some(changed))
         };
@@ -512,25 +511,27 @@ fn constants(
         let vector = evaluate(&node, &batch)?;
         let value = vector.value(0, &node.kind.to_type());
         let value = value.map_err(|error| Error::value(error.to_string()))?.into_owned();
-        values[column] = fitting(value, &columns[column], &node)?;
+        let value = fitting(value, &node.kind.to_type(), &columns[column]);
+        values[column] = value.map_err(|error| error.at(node.at))?;
     }
     missing(&values, columns)?;
     Ok(values)
 }
 
-/// A row of values, each in its column.
+/// A row of an answer, each value in its column.
 fn filled(
-    values: impl Iterator<Item = Value<'static>>,
+    answer: &Answer,
+    row: usize,
     targets: &[usize],
     columns: &[SourceColumn],
 ) -> Result<Vec<Value<'static>>> {
-    let mut row = vec![Value::Null; columns.len()];
-    for (value, &column) in values.zip(targets) {
-        let at = Node::constant(Value::Null, sqlparser::tokenizer::Span::empty());
-        row[column] = fitting(value, &columns[column], &at)?;
+    let mut filled = vec![Value::Null; columns.len()];
+    for (at, (from, &column)) in answer.columns().iter().zip(targets).enumerate() {
+        let value = answer.stored(row, at)?.into_owned();
+        filled[column] = fitting(value, &from.kind, &columns[column])?;
     }
-    missing(&row, columns)?;
-    Ok(row)
+    missing(&filled, columns)?;
+    Ok(filled)
 }
 
 fn missing(row: &[Value<'_>], columns: &[SourceColumn]) -> Result<()> {
@@ -542,13 +543,17 @@ fn missing(row: &[Value<'_>], columns: &[SourceColumn]) -> Result<()> {
     Ok(())
 }
 
-/// A value in the type of a column; a text is read as one.
-fn fitting(value: Value<'static>, column: &SourceColumn, node: &Node) -> Result<Value<'static>> {
-    let named =
-        |what: String| Error::value(format!("column `{}`: {what}", column.name)).at(node.at);
+/// A value of a type in that of a column; a text is read as one.
+fn fitting(value: Value<'static>, from: &Type, column: &SourceColumn) -> Result<Value<'static>> {
+    let named = |what: String| Error::value(format!("column `{}`: {what}", column.name));
     if value.is_null() && !column.nullable {
         return Err(named("a value is needed".to_owned()));
     }
+    // Decimals and texts get the digits that it shows.
+    let value = match column.kind {
+        Type::F64 => value,
+        _ => value.shown_as(from),
+    };
     match (value, &column.kind) {
         (Value::Text(text), kind) if *kind != Type::Text => {
             Value::of_text(&text, kind).map(Value::into_owned).map_err(named)
@@ -579,17 +584,16 @@ fn fitted(vector: Vector, from: &Type, column: &SourceColumn) -> Result<Vector> 
             std::mem::discriminant(&vector.data)
                 == std::mem::discriminant(&crate::vector::Data::of_type(to))
         }
-        (Type::F64, Type::F32) => true,
+        (Type::F32, Type::F64) => true,
         _ => false,
     };
     if is_same {
         return Ok(vector);
     }
-    let at = Node::constant(Value::Null, sqlparser::tokenizer::Span::empty());
     let mut fitted = Vector::of_type(&column.kind);
     for row in 0..vector.len() {
         let value = vector.value(row, from).map_err(|error| Error::value(error.to_string()))?;
-        match fitting(value.into_owned(), column, &at)? {
+        match fitting(value.into_owned(), from, column)? {
             value @ Value::Array(_) => fitted.push_array(&value, &column.kind),
             value => fitted.push_value(&value),
         }

@@ -382,6 +382,90 @@ fn moments_of_fewer_digits_are_rounded() {
 }
 
 #[test]
+fn reals_have_the_digits_that_they_show() {
+    let db = Memory::default();
+    for (expression, expected) in [
+        ("1.023::real", "1.023"),
+        ("-1.023::real", "-1.023"),
+        ("'1.023'::real", "1.023"),
+        ("1.023::real::text", "1.023"),
+        ("1.023::real || ''", "1.023"),
+        ("concat(0.1::real, 7::real)", "0.17.0"),
+        ("3.4028235e38::real", "3.4028235e38"),
+        ("1e-45::real", "1e-45"),
+        ("'inf'::real", "inf"),
+        ("typeof(1::real)", "real"),
+        ("abs(-0.1::real)", "0.1"),
+        ("coalesce(null, 0.1::real, 0)", "0.1"),
+        ("case when true then 0.1::real else 0 end", "0.1"),
+        ("greatest(0.1::real, 0, 0.05)", "0.1"),
+        ("1.023::real::decimal(10,3)", "1.023"),
+        ("2.5::real::integer", "2"),
+        ("true::real", "1"),
+        // Doubles have all of it.
+        ("1.023::real::double", "1.0230000019073486"),
+        ("1.023::real * 1", "1.0230000019073486"),
+        ("round(1.0237::real, 3)", "1.024"),
+        ("typeof(sqrt(2::real))", "double"),
+        // Decimals become what a real can be; whole numbers stay as they are.
+        ("1.023::real = 1.023", "true"),
+        ("1.023::real < 1.023", "false"),
+        ("1.023::real in (1, 1.023)", "true"),
+        ("1.023::real between 1.023 and 1.023", "true"),
+        ("1.023::real = '1.023'", "true"),
+        ("1.023::real = 1.023::double", "false"),
+        ("16777216::real = 16777217", "false"),
+        ("16777216::real in (16777217)", "false"),
+        ("16777216::real in (16777216)", "true"),
+        ("try_cast(1e39 as real)", "null"),
+        ("try_cast('1e39' as real)", "null"),
+    ] {
+        assert_eq!(db.value(&format!("select {expression}")), expected, "{expression}");
+    }
+    assert!(db.refused("select 1e39::real").what().contains("1e39 cannot be a real"));
+    let db = db.with(
+        "t",
+        "id:i32, r:f32?, v:[f32; 2]?, key(id)",
+        "(1, 1.023, '[0.1, 2.5]'), (2, 0.1, null), (3, null, null)",
+    );
+    assert_eq!(
+        db.rows("select r, v, v[1] from t order by r desc nulls first"),
+        ["null null null", "1.023 [0.1, 2.5] 0.1", "0.1 null null"]
+    );
+    assert_eq!(db.value("select v::text from t where id = 1"), "[0.1, 2.5]");
+    assert_eq!(
+        db.value("select max(r), min(r), any_value(r), quantile_disc(r, 0.5) from t where id = 1"),
+        "1.023 1.023 1.023 1.023"
+    );
+    // Sums are doubles.
+    assert_eq!(
+        db.value("select sum(r), avg(r), typeof(sum(r)) from t"),
+        "1.1230000033974648 0.5615000016987324 double"
+    );
+    assert_eq!(db.rows("select r, count(*) from t group by r order by r limit 1"), ["0.1 1"]);
+    assert_eq!(db.value("select id from t where r = 1.023"), "1");
+    assert_eq!(db.rows("summarize t")[1].split(' ').nth(3), Some("1.023"));
+    for sql in ["insert into t values (4, 1e39, null)", "update t set r = r * 1e39"] {
+        assert!(db.refused(sql).what().contains("does not fit into f32"), "{sql}");
+    }
+    // A double takes all of it, others what is shown: as rows are found, and sorted.
+    let db = db.with("u", "id:i32, d:f64?, s:text?, n:decimal(10,3)?, r:f32?, key(id)", "");
+    db.run("insert into u select id, r, r, r, r from t where id = 1");
+    db.run("insert into u select id, r, r, r, r from t where id = 2 order by id");
+    db.run("insert into u values (4, 0.2::real, 0.2::real, 0.2::real, 0.2::real)");
+    db.run("insert into u select id + 4, d, s, n, d from u where id = 1");
+    assert_eq!(
+        db.rows("select * from u"),
+        [
+            "1 1.0230000019073486 1.023 1.023 1.023",
+            "2 0.10000000149011612 0.1 0.100 0.1",
+            "4 0.20000000298023224 0.2 0.200 0.2",
+            "5 1.0230000019073486 1.023 1.023 1.023"
+        ]
+    );
+}
+
+#[test]
 fn conditions_of_keys_reach_the_source() {
     let db = Memory::default().with(
         "t",

@@ -8,6 +8,7 @@ use sapwood::schema::{RowFormat, Schema};
 use super::{Answer, engine_name, file_word, quoted_word, sink, target, walk};
 use crate::args::exchange::{Export, FileFormat};
 use crate::rows::typed_writer::TypedWriter;
+use crate::rows::values::shown;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::ui::Ui;
 
@@ -26,7 +27,7 @@ pub(super) fn export(table: &Table, row: &RowFormat, args: &Export, ui: &Ui) -> 
                 quoted_word(&args.table)
             ))
         })?;
-        writer.write(&values)
+        writer.write(&shown(values, schema))
     })?;
     writer.finish()?;
     let names = schema.columns().iter().map(|column| column.name.as_str());
