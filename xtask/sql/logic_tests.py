@@ -334,7 +334,7 @@ class Shell:
                                             stderr=self.log)
             self.rest = b""
         rows, error = [], None
-        # By itself on a line this is a command.
+        # A number alone on the first line makes it a command of Redis.
         sql = re.sub(r"^(select\s+\d+)\s*\n", r"\1 ", sql, flags=re.IGNORECASE)
         # A comment at the end would take the semicolon.
         end = "\n;\n" if "--" in sql or "\n" in sql else ";\n"

@@ -319,7 +319,7 @@ fn times_have_parts_and_distances() {
     );
 }
 
-/// Cast, inserted and compared as they are shown.
+/// Casts, inserts and comparisons take the form in which bytes are shown.
 #[test]
 fn bytes_are_read_as_they_are_shown() {
     let db = Memory::default().with("t", "id:i32, b:bytes, key(id)", r"(1, '\xFFa\\'), (2, 'b')");
@@ -760,7 +760,7 @@ fn functions_answer_as_others_do() {
     }
 }
 
-/// Of 38 digits, and of 128 bits.
+/// Numbers of 38 digits, and of 128 bits.
 #[test]
 fn numbers_that_are_too_large_once_they_are_rounded_are_refused() {
     let db = Memory::default();
