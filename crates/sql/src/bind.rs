@@ -350,16 +350,32 @@ impl<'a> Binder<'a> {
         let is_possible = |item: &Node| match (&value.kind, item.as_constant()) {
             (Kind::Huge, Some(Value::Int(number))) => *number >= 0,
             (Kind::Int | Kind::Big, Some(Value::Huge(_))) => false,
-            (Kind::Real, Some(Value::Int(number))) => (*number as f32) as i128 == *number,
+            (Kind::Real, Some(number @ (Value::Int(_) | Value::Huge(_)))) => {
+                let real = number.clone().to_type(&Type::F32);
+                real.is_ok_and(|real| {
+                    real.to_type(&Type::F64) == number.clone().to_type(&Type::F64)
+                })
+            }
             _ => true,
         };
-        let items: Vec<Node> = items.into_iter().filter(is_possible).collect();
-        // All become one kind, in which they are compared.
+        let items = items.into_iter().filter(is_possible).map(|item| {
+            let is_real = value.kind == Kind::Real && item.as_constant().is_some();
+            match item.kind {
+                Kind::Int | Kind::Big | Kind::Huge if is_real => {
+                    folded(converted(item, &Kind::Real))
+                }
+                _ => item,
+            }
+        });
+        let items: Vec<Node> = items.collect();
+        // All become one kind, in which the value may be compared with each of them.
         let mut kind = value.kind.clone();
         for item in &items {
-            let (_, _, common) =
-                self.meet(Node { kind: kind.clone(), ..value.clone() }, item.clone(), item.at)?;
-            kind = common;
+            let (_, _, compared) = self.meet_to_compare(value.clone(), item.clone(), item.at)?;
+            kind = match kind.common(&compared) {
+                Some(kind) => kind,
+                None => return Err(two_kinds(&kind, &item.kind).at(item.at)),
+            };
         }
         let value = converted(value, &kind);
         let items = items.into_iter().map(|item| {

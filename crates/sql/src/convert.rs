@@ -65,7 +65,10 @@ pub(crate) fn convert(
             continue;
         }
         let value = vector.value(row, &kind).map_err(|error| Error::value(error.to_string()))?;
-        let value = if *to == Kind::Text { value.shown_as(&kind) } else { value };
+        let value = match to {
+            Kind::Text | Kind::Decimal(_) => value.shown_as(&kind),
+            _ => value,
+        };
         match (convert_value(&value, to), on_failure) {
             (Some(value), _) => converted.push_value(&value),
             (None, OnFailure::Null) => converted.push_null(),

@@ -711,7 +711,7 @@ fn round_units(units: i128, scale: u8, digits: i64) -> Option<i128> {
     }
 }
 
-/// As [`round_units`], of what has no sign; none if 128 bits do not hold it.
+/// A number without a sign rounded to a multiple of ten to a power; none if 128 bits do not hold it.
 fn round_unsigned(value: u128, digits: i64) -> Option<u128> {
     match digits {
         0.. => Some(value),

@@ -365,6 +365,10 @@ impl Source for OneRow {
 }
 
 impl Scan for OneRow {
+    fn threads_max(&self) -> usize {
+        1
+    }
+
     fn work(&self, sink: &mut Sink<'_>) -> SourceResult<()> {
         let _ = sink(0, &Batch { len: 1, columns: Vec::new(), ids: None });
         Ok(())

@@ -249,11 +249,12 @@ const HOUSES: &[House] = &[
     House {
         name: "torture",
         storeys: &[
-            &["leftovers", "report", "stream", "message"],
+            &["leftovers", "stream", "message"],
             &["expected", "tables"],
             &["oracle", "worker"],
             &["runs"],
-            &["chains", "pools"],
+            &["report"],
+            &["chains", "pools", "statements"],
             &["damage", "enospc", "faults"],
         ],
         steps_up: &[],

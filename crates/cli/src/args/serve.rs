@@ -328,7 +328,8 @@ pub(crate) enum ConfigCommand {
 }
 
 fn parse_output_limits(text: &str) -> Result<OutputLimits, String> {
-    OutputLimits::default().with(text).map_err(|_| {
+    let limits = OutputLimits::default().with(text).ok().filter(|_| !text.trim().is_empty());
+    limits.ok_or_else(|| {
         "limits are a class (normal or pubsub), two numbers of bytes, and seconds, such as `pubsub 32mb 8mb 60`"
             .to_owned()
     })

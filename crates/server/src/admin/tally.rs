@@ -221,7 +221,9 @@ impl Tally {
         let rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
         let known = rate.next.min(rate.samples.len());
         let mean = |at: usize| {
-            rate.samples[..known].iter().map(|sample| sample[at]).sum::<f64>() / known.max(1) as f64
+            // `sum` of no floats is minus zero.
+            let sum = rate.samples[..known].iter().fold(0.0, |sum, sample| sum + sample[at]);
+            sum / known.max(1) as f64
         };
         [mean(0), mean(1), mean(2)]
     }

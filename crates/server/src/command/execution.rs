@@ -143,7 +143,7 @@ pub(crate) fn execute_queued(call: &mut Call<'_>, command: &'static Command, arg
         job: None,
     };
     let begun = Instant::now();
-    // A command before it may have changed them.
+    // A command before it may have changed users.
     inner.client.see_users(inner.service);
     let databases = inner.access.databases();
     let result =
@@ -257,7 +257,13 @@ fn permit_queued(
     args: &[&[u8]],
 ) -> Result<(), Refusal> {
     if !client.login.is_free() {
-        client.check_rights(service, command, args, Context::Multi).map_err(|denied| {
+        // A command before it may have ended the user, too.
+        let may_call = client.login.is_authenticated() || command.flags.contains(Flags::NO_AUTH);
+        let checked = match may_call {
+            true => client.check_rights(service, command, args, Context::Multi),
+            false => Err(Denied::Command),
+        };
+        checked.map_err(|denied| {
             let reason = match denied {
                 Denied::Command => "no permission to execute the command or subcommand",
                 Denied::Key(_) => "no permission to touch the specified keys",

@@ -172,7 +172,7 @@ fn response(stream: &mut TcpStream) -> Response {
 }
 
 /// Waits until something holds.
-fn until(mut holds: impl FnMut() -> bool) {
+pub(crate) fn until(mut holds: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !holds() {
         assert!(begun.elapsed() < PATIENCE, "it does not come to hold");

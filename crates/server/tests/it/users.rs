@@ -368,6 +368,12 @@ fn transactions_are_looked_at_twice() {
         let expected = Value::Array(vec![error(&format!("{changed}{reason}")), pong]);
         assert_eq!(bob.line("EXEC"), expected);
     }
+    // A user who ends itself may do nothing more.
+    let mut eve = client_of(&service, "eve", "+@all ~*");
+    check(&mut eve, &[("MULTI", ok()), ("ACL DELUSER eve", queued()), ("SET a v", queued())]);
+    let reason = "no permission to execute the command or subcommand";
+    let refused = error(&format!("{changed}{reason}"));
+    assert_eq!(eve.line("EXEC"), Value::Array(vec![1.into(), refused]));
     admin.line("ACL SETUSER bob +@all resetkeys ~a*");
     let abort = "EXECABORT Transaction discarded because of previous errors.";
     check(
@@ -469,6 +475,18 @@ fn users_are_shown_as_rules() {
         assert_eq!(admin.line(&format!("ACL SETUSER bob {rules}")), ok(), "{rules}");
         let Value::Array(list) = admin.line("ACL LIST") else { panic!("a list") };
         assert_eq!(list[0], format!("user bob {shown}").as_str().into(), "{rules}");
+        // A user of the rules that are shown is the same user.
+        assert_eq!(admin.line(&format!("ACL SETUSER cat {shown}")), ok(), "{shown}");
+        assert_eq!(admin.line("ACL GETUSER cat"), admin.line("ACL GETUSER bob"), "{shown}");
+        for command in ["GET a", "SET a v", "SELECT 0", "SELECT b", "ACL CAT", "WATCH b", "MULTI"] {
+            let dry_run = |user: &str| format!("ACL DRYRUN {user} {command}");
+            assert_eq!(
+                admin.line(&dry_run("cat")),
+                admin.line(&dry_run("bob")),
+                "{shown}: {command}"
+            );
+        }
+        admin.line("ACL DELUSER cat");
     }
     let expected = Value::Array(vec!["bob".into(), "default".into()]);
     assert_eq!(admin.line("ACL USERS"), expected);

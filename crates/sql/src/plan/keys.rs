@@ -41,7 +41,7 @@ pub(crate) fn key_filter(source: &dyn Source, filter: Option<&Node>) -> KeyFilte
     keys
 }
 
-/// Whether a node is a column, or its values in a finer kind, as they are compared with values of such.
+/// True for a column, and for its values in a finer kind: these sort as it does.
 fn is_column(node: &Node, column: usize) -> bool {
     match &node.op {
         Op::Column(found) => *found == column,

@@ -549,10 +549,10 @@ fn fitting(value: Value<'static>, from: &Type, column: &SourceColumn) -> Result<
     if value.is_null() && !column.nullable {
         return Err(named("a value is needed".to_owned()));
     }
-    // Decimals and texts get the digits that it shows.
+    // A text and a decimal have the digits that it shows, as by a cast.
     let value = match column.kind {
-        Type::F64 => value,
-        _ => value.shown_as(from),
+        Type::Text | Type::Decimal { .. } => value.shown_as(from),
+        _ => value,
     };
     match (value, &column.kind) {
         (Value::Text(text), kind) if *kind != Type::Text => {

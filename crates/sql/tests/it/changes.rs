@@ -33,6 +33,14 @@ fn rows_are_inserted_updated_and_deleted() {
 }
 
 #[test]
+fn a_select_of_no_table_is_one_row() {
+    let db = Memory::default().with("t", "a:i32, b:text?, key(a)", "");
+    assert_eq!(changed(db.run("insert into t select 7, 'x'")), ("inserted", 1));
+    assert_eq!(changed(db.run("insert into t (a) select 8")), ("inserted", 1));
+    assert_eq!(db.rows("select * from t order by a"), ["7 x", "8 null"]);
+}
+
+#[test]
 fn a_table_that_is_put_into_itself_is_read_first() {
     let db = Memory::default().with("t", "a:i32", "(1), (2), (3), (4), (5)");
     assert_eq!(changed(db.run("insert into t select a + 10 from t")), ("inserted", 5));

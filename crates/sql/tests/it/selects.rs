@@ -417,6 +417,12 @@ fn reals_have_the_digits_that_they_show() {
         ("16777216::real = 16777217", "false"),
         ("16777216::real in (16777217)", "false"),
         ("16777216::real in (16777216)", "true"),
+        ("16777217 in (16777216::real)", "false"),
+        ("16777217 in (1.5, 16777216::real)", "false"),
+        ("1.023::real in (340282366920938463463374607431768211455, 1.023)", "true"),
+        ("'inf'::real in (170141183460469231731687303715884105727)", "false"),
+        ("2147483648::real::bigint", "2147483648"),
+        ("0.1::real::decimal(20,10)", "0.1000000000"),
         ("try_cast(1e39 as real)", "null"),
         ("try_cast('1e39' as real)", "null"),
     ] {
@@ -463,6 +469,12 @@ fn reals_have_the_digits_that_they_show() {
             "5 1.0230000019073486 1.023 1.023 1.023"
         ]
     );
+    // A whole number is that of the float, and not of the digits that it shows.
+    let db = db.with("w", "id:i64, n:decimal(20,10)?, key(id)", "");
+    db.run("insert into w select 2147483648::real, 0.1::real");
+    db.run("insert into w values (123456789::real, null)");
+    assert_eq!(db.rows("select * from w"), ["123456792 null", "2147483648 0.1000000000"]);
+    assert_eq!(db.rows("select id from w where id in (123456792::real)"), ["123456792"]);
 }
 
 #[test]

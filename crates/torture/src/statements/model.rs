@@ -34,7 +34,7 @@ pub(super) struct Table {
     pub(super) added: usize,
 }
 
-/// Whether the tables of a seed may lose power: the shim sees no stores to the mapped log of trees.
+/// True for seeds without tree tables, which may lose power: the shim sees no stores to the mapped log of trees.
 pub(super) fn is_without_trees(seed: u64) -> bool {
     !seed.is_multiple_of(2)
 }
@@ -91,7 +91,7 @@ impl Model {
         Model { seed, thread, done: 0, tables: BTreeMap::new() }
     }
 
-    /// Whether a table is one of this thread.
+    /// True for tables of this thread.
     pub(super) fn owns(&self, table: &str) -> bool {
         table.starts_with(&format!("thread{}_", self.thread))
     }

@@ -1,5 +1,6 @@
 //! The process that executes statements until it is killed, or done.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -25,7 +26,7 @@ pub(crate) struct StatementWork {
     /// Statements that each thread has done before
     #[arg(long, value_delimiter = ',')]
     pub(crate) done: Vec<u64>,
-    /// How many statements each does at most
+    /// Statements of each thread at most
     #[arg(long)]
     pub(crate) statements: u64,
     /// Each statement waits for a sync
@@ -40,7 +41,7 @@ pub(crate) struct StatementWork {
 }
 
 impl StatementWork {
-    /// As arguments of the program.
+    /// The command line of a worker that does it.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let done: Vec<String> = self.done.iter().map(u64::to_string).collect();
         let mut words = vec![
@@ -84,23 +85,24 @@ fn work_on(work: &StatementWork) -> Result<(), String> {
             .map(|thread| {
                 let (db, at_work) = (&db, &at_work);
                 scope.spawn(move || {
-                    let done = work_as(work, db, thread);
-                    // Release: pairs with Acquire below, which nothing depends on.
-                    at_work.fetch_sub(1, Ordering::Release);
-                    done
+                    let done = catch_unwind(AssertUnwindSafe(|| work_as(work, db, thread)));
+                    // Relaxed: a count; it orders nothing.
+                    at_work.fetch_sub(1, Ordering::Relaxed);
+                    done.unwrap_or_else(|_| {
+                        let what = "a thread panicked; standard error says why";
+                        tell(&Message::Wrong(what.to_owned()));
+                        Ok(())
+                    })
                 })
             })
             .collect();
         let mut done = Ok(());
-        while at_work.load(Ordering::Acquire) > 0 && done.is_ok() {
+        while at_work.load(Ordering::Relaxed) > 0 && done.is_ok() {
             done = db.checkpoint().map_err(|e| format!("checkpoint: {e}"));
             thread::sleep(Duration::from_millis(work.seed % 11));
         }
         for thread in threads {
-            let ended = thread.join().unwrap_or_else(|_| {
-                tell(&Message::Wrong("a thread panicked; standard error says why".to_owned()));
-                Ok(())
-            });
+            let ended = thread.join().expect("its panic was caught");
             done = done.and(ended);
         }
         done
