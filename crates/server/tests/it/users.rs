@@ -368,7 +368,7 @@ fn transactions_are_looked_at_twice() {
         let expected = Value::Array(vec![error(&format!("{changed}{reason}")), pong]);
         assert_eq!(bob.line("EXEC"), expected);
     }
-    // A user who ends itself may do nothing more.
+    // A user that a transaction has ended runs no more of its commands.
     let mut eve = client_of(&service, "eve", "+@all ~*");
     check(&mut eve, &[("MULTI", ok()), ("ACL DELUSER eve", queued()), ("SET a v", queued())]);
     let reason = "no permission to execute the command or subcommand";
