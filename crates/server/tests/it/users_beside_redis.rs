@@ -224,7 +224,7 @@ fn sequences_are_answered_as_by_redis() {
         ],
         &["HELLO 4", "HELLO x", "HELLO 2 AUTH default", "HELLO 2 nothing"],
         &[
-            "ACL DRYRUN nobody get x",
+            "ACL DRYRUN absent get x",
             "ACL DRYRUN default nothing x",
             "ACL DRYRUN default acl nothing",
             "ACL DRYRUN default get",
