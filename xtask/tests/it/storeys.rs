@@ -1,9 +1,9 @@
 //! Modules inside a crate use those below them.
 
-use crate::rust::{Word, words};
 use crate::workspace::{expect_none, files_ending, read};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use xtask::rust::{Word, ends_with, production, words};
 
 /// A crate, its storeys from the ground up, and the steps up that are left.
 ///
@@ -316,74 +316,18 @@ fn uses(name: &str) -> BTreeMap<String, BTreeSet<String>> {
             continue;
         }
         let module = parts[0].clone().into_owned();
-        let used = names_of_crate(&without_tests(words(&read(&path))));
+        let used = names_of_crate(&production(words(&read(&path))).words);
         let of_others = used.into_iter().filter(|used| *used != module);
         uses.entry(module.clone()).or_default().extend(of_others);
     }
     uses
 }
 
-/// The words of a source without its items for tests.
-fn without_tests(words: Vec<Word>) -> Vec<Word> {
-    let mut kept = Vec::new();
-    let mut words = words.into_iter().peekable();
-    while let Some(word) = words.next() {
-        kept.push(word);
-        if !says(&kept, &["#", "[", "cfg", "("]) {
-            continue;
-        }
-        let condition = take_group(&mut words, 2);
-        let texts: Vec<_> = condition.iter().map(|word| word.text.as_str()).collect();
-        let is_negated = texts.contains(&"not");
-        if !texts.contains(&"test") || is_negated && texts.first() == Some(&"not") {
-            kept.extend(condition);
-            continue;
-        }
-        // The item ends with a semicolon or a block.
-        while let Some(word) = words.next() {
-            match word.text.as_str() {
-                ";" => break,
-                "{" => {
-                    take_group(&mut words, 1);
-                    break;
-                }
-                _ => {}
-            }
-        }
-    }
-    kept
-}
-
-fn says(words: &[Word], last: &[&str]) -> bool {
-    words.len() >= last.len()
-        && words[words.len() - last.len()..]
-            .iter()
-            .map(|word| word.text.as_str())
-            .eq(last.iter().copied())
-}
-
-/// The words up to the end of so many groups that are open.
-fn take_group(words: &mut impl Iterator<Item = Word>, open: usize) -> Vec<Word> {
-    let mut depth = open;
-    let mut taken = Vec::new();
-    while depth > 0
-        && let Some(word) = words.next()
-    {
-        match word.text.as_str() {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => depth -= 1,
-            _ => {}
-        }
-        taken.push(word);
-    }
-    taken
-}
-
 /// The first name of each path that begins with `crate`.
 fn names_of_crate(words: &[Word]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for at in 0..words.len() {
-        if !says(&words[..at], &["crate", ":", ":"]) {
+        if !ends_with(&words[..at], &["crate", ":", ":"]) {
             continue;
         }
         if words[at].text != "{" {
@@ -420,7 +364,7 @@ fn paths_into_the_crate_are_noticed() {
         #[cfg(all(test, not(loom)))] mod tests { use crate::j; }
         #[cfg(not(test))] fn g() { crate::k::l() }
         #[cfg(test)] use crate::m; use crate::n;";
-    let names = names_of_crate(&without_tests(words(source)));
+    let names = names_of_crate(&production(words(source)).words);
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     assert_eq!(names, ["G", "a", "c", "d", "h", "k", "n"]);
 }
