@@ -11,7 +11,6 @@ const FILES_MAX: usize = 3;
 const LEFT: &[(&str, &[usize])] = &[
     ("aggregate", &[4]),
     ("bench", &[33, 6]),
-    ("chunkmap", &[5]),
     ("disk", &[8, 4]),
     ("ptree", &[4]),
     ("rollup", &[11, 8]),
