@@ -309,7 +309,9 @@ impl<'a> Names<'a> {
         let mut module = file.module;
         for len in (0..module.len()).rev() {
             let Some(parent) = self.modules.get(&module[..len]) else { continue };
-            if file.changed.iter().any(|changed| parent.items.contains(changed)) {
+            let is_of =
+                |name: &&&str| parent.items.contains(**name) && !file.items.contains(**name);
+            if file.changed.iter().any(|name| is_of(&name)) {
                 module = parent.module;
             }
         }
@@ -336,7 +338,10 @@ mod tests {
                 "a",
                 "mod inner; mod piece; pub use inner::In; pub struct A; use crate::c as see;",
             ),
-            source("a/inner", "use super::super::b::{self, B as Other}; pub struct In;"),
+            source(
+                "a/inner",
+                "use super::super::b::{self, B as Other}; pub struct In; struct A; impl A {}",
+            ),
             source("a/piece", "use super::A; impl<T> Clone for A { fn f() { crate::c::d::e() } }"),
             source("b", "use crate::{A, In}; pub struct B; fn f() { std::mem::swap() }"),
             source("c", "use crate::B; use std::fmt;"),
