@@ -93,7 +93,7 @@ impl HashTable {
         directory: Option<Arc<Directory>>,
         kept: Kept,
     ) -> Self {
-        let ends_at_once = log.ends_at_once() && kept.is_in_memory();
+        let ends_at_once = log.has_fast_path() && kept.is_in_memory();
         let formats = OnceLock::new();
         let shared = Shared { name, log, fields, formats, directory, kept, ends_at_once };
         Self { shared: Arc::new(shared), durability: None }

@@ -25,7 +25,7 @@ impl HashTable {
     #[inline(always)]
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        match self.change_at_once(|log| log.put_at_once(key, value).then_some(())) {
+        match self.change_at_once(|log| log.try_put_fast(key, value).then_some(())) {
             Some(()) => Ok(()),
             None => self.put_otherwise(key, value),
         }
@@ -34,7 +34,7 @@ impl HashTable {
     #[cold]
     #[inline(never)]
     fn put_otherwise(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.change_key(key, || self.named(self.log().put_otherwise(key, value)))
+        self.change_key(key, || self.named(self.log().put_slow(key, value)))
     }
 
     /// Puts a value unless the key is there; true if it did.
@@ -103,7 +103,7 @@ impl HashTable {
             change(&mut ValueMut::of_hash(value, table))
         };
         let key = key.as_ref();
-        match self.change_at_once(|log| log.update_at_once(key, &mut change)) {
+        match self.change_at_once(|log| log.try_update_fast(key, &mut change)) {
             Some(answer) => Ok(Some(answer)),
             None => self.update_otherwise(key, change),
         }
@@ -116,7 +116,7 @@ impl HashTable {
         key: &[u8],
         change: impl FnMut(&mut sapwood_hashlog::ValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
-        self.change_key(key, || self.named(self.log().update_otherwise(key, change)))
+        self.change_key(key, || self.named(self.log().update_slow(key, change)))
     }
 
     /// Puts `value` if the key is not there, or changes the value that is, with one search. The
@@ -195,7 +195,7 @@ impl HashTable {
     #[inline(always)]
     pub fn add(&self, key: impl AsRef<[u8]>, delta: i64) -> Result<i64> {
         let key = key.as_ref();
-        match self.change_at_once(|log| log.add_at_once(key, delta)) {
+        match self.change_at_once(|log| log.try_add_fast(key, delta)) {
             Some(sum) => Ok(sum),
             None => self.add_otherwise(key, delta),
         }
@@ -204,7 +204,7 @@ impl HashTable {
     #[cold]
     #[inline(never)]
     fn add_otherwise(&self, key: &[u8], delta: i64) -> Result<i64> {
-        self.change_key(key, || self.named(self.log().add_otherwise(key, delta)))
+        self.change_key(key, || self.named(self.log().add_slow(key, delta)))
     }
 
     /// Puts the entries, those of one key in order, each as by [`put`](Self::put): faster than
