@@ -96,7 +96,11 @@ impl HashLog {
     ) -> Result<R> {
         match &self.journal {
             None => change(),
-            Some(journal) => self.logged_slow(journal, (key, bytes), &mut change, &log),
+            Some(journal) => {
+                // Moved, so that without a journal the closures stay in registers.
+                let (mut change, log) = (change, log);
+                self.logged_slow(journal, (key, bytes), &mut change, &log)
+            }
         }
     }
 
@@ -128,7 +132,10 @@ impl HashLog {
     ) -> Result<Rmw<()>> {
         match &self.journal {
             None => rmw(change),
-            Some(journal) => self.logged_rmw_slow(journal, key, absent, change, &rmw),
+            Some(journal) => {
+                let rmw = rmw;
+                self.logged_rmw_slow(journal, key, absent, change, &rmw)
+            }
         }
     }
 
@@ -173,7 +180,10 @@ impl HashLog {
     ) -> Result<Computed> {
         match &self.journal {
             None => compute(decide),
-            Some(journal) => self.logged_compute_slow(journal, key, decide, &compute),
+            Some(journal) => {
+                let compute = compute;
+                self.logged_compute_slow(journal, key, decide, &compute)
+            }
         }
     }
 
