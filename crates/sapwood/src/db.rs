@@ -34,7 +34,7 @@ use crate::db_log::{DbLog, Place};
 use crate::directory::Directory;
 use crate::error::KNOWN_COUNT;
 use crate::tree_table::Home;
-use crate::{DbOptions, Engine, Error, OrderedTable, Result, Table, TreeEngineError, TreeTable};
+use crate::{AnyTable, DbOptions, Engine, Error, OrderedTable, Result, TreeEngineError, TreeTable};
 
 #[cfg(feature = "rollup")]
 use crate::RollupTable;
@@ -403,7 +403,7 @@ impl Db {
     /// assert_eq!(db.table("hits")?.engine(), Engine::Hash);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn table(&self, name: &str) -> Result<Table> {
+    pub fn table(&self, name: &str) -> Result<AnyTable> {
         loop {
             match self.slots().get(name) {
                 Some(Slot::Ordered(table)) => return Ok(table.clone().into()),
@@ -415,7 +415,7 @@ impl Db {
             match self.hash_table(name) {
                 // Another thread has dropped it, and made one of another kind.
                 Err(Error::OtherEngine { .. }) => {}
-                answer => return answer.map(Table::from),
+                answer => return answer.map(AnyTable::from),
             }
         }
     }

@@ -10,12 +10,12 @@
 //! | `statement` | changes of many entries of a table, each by its value |
 
 mod batch;
-mod operations;
+mod buffered;
 mod pending;
 mod retry;
 #[cfg(feature = "sql")]
 mod statement;
-mod table_ref;
+mod table;
 
 use std::cell::{OnceCell, RefCell};
 
@@ -30,10 +30,10 @@ pub use batch::Batch;
 pub use retry::Retry;
 #[cfg(feature = "sql")]
 pub(crate) use statement::{Decision, Within};
-pub use table_ref::TableRef;
+pub use table::{InTransaction, TransactionTable};
 
 #[cfg(doc)]
-use crate::{Error, OrderedTable, TreeEngineError};
+use crate::{Error, TreeEngineError};
 
 /// Changes to any tables of a database that take effect together, at [`commit`](Self::commit), or not at
 /// all. [`Db::transaction`] and [`Db::begin`] make it; one that is dropped is aborted.
@@ -48,7 +48,7 @@ use crate::{Error, OrderedTable, TreeEngineError};
 /// *Ordered tables and hash tables* are not held: the commit looks whether what was read is still so, and
 /// answers [`Error::Conflict`] if not. Changes wait in memory until then. What is looked at are stripes of
 /// keys, so that a change of another key is taken for one of this key now and then; after
-/// [`len`](Self::len) and [`scan`](Self::scan) of such a table any change of any is a conflict. One that
+/// [`len`](crate::Table::len), [`scan`](crate::Table::scan) and the like of such a table any change of any is a conflict. One that
 /// met many conflicts has its turn: see [`Retry`].
 ///
 /// *Tree tables* that it reads or changes it has for itself until it ends; other transactions wait, and
@@ -64,7 +64,7 @@ use crate::{Error, OrderedTable, TreeEngineError};
 ///
 /// A read looks again at all reads before it. From the first transaction over an ordered table or a
 /// hash table on, each change outside of transactions counts in the stripe of its key, which takes some
-/// nanoseconds; a change of unknown keys, as of [`OrderedTable::pop_first`], counts in all stripes, which
+/// nanoseconds; a change of unknown keys, as of [`pop_first`](crate::Table::pop_first), counts in all stripes, which
 /// takes some microseconds, and a long one lets transactions wait, or meet conflicts, meanwhile.
 ///
 /// A transaction stays in its thread. An operation that is refused changes nothing, and the
@@ -82,11 +82,12 @@ use crate::{Error, OrderedTable, TreeEngineError};
 /// accounts.add(b"ada", 100)?;
 ///
 /// db.transaction(|tx| {
-///     if tx.get_counter(&accounts, b"ada")?.unwrap_or(0) >= 30 {
-///         tx.add(&accounts, b"ada", -30)?;
-///         tx.add(&accounts, b"bob", 30)?;
-///         tx.add(&by_day, b"2026-11-01", 30)?;
-///         tx.put(&bookings, b"2026-11-01/1", b"ada bob 30")?;
+///     let accounts = tx.table(&accounts);
+///     if accounts.get_counter(b"ada")?.unwrap_or(0) >= 30 {
+///         accounts.add(b"ada", -30)?;
+///         accounts.add(b"bob", 30)?;
+///         tx.table(&by_day).add(b"2026-11-01", 30)?;
+///         tx.table(&bookings).put(b"2026-11-01/1", b"ada bob 30")?;
 ///     }
 ///     Ok(())
 /// })?;
@@ -149,7 +150,7 @@ impl<'db> Transaction<'db> {
     /// # let db = Db::in_memory();
     /// # let table = db.create_tree_table("t", TreeTableOptions::default())?;
     /// let tx = db.begin()?;
-    /// tx.put(&table, b"k", b"v")?;
+    /// tx.table(&table).put(b"k", b"v")?;
     /// tx.commit()?;
     /// assert!(table.contains_key(b"k")?);
     /// # Ok::<(), sapwood::Error>(())
@@ -171,7 +172,7 @@ impl<'db> Transaction<'db> {
     /// # let db = Db::in_memory();
     /// # let table = db.create_tree_table("t", TreeTableOptions::default())?;
     /// let tx = db.begin()?;
-    /// tx.put(&table, b"k", b"v")?;
+    /// tx.table(&table).put(b"k", b"v")?;
     /// tx.abort();
     /// assert!(!table.contains_key(b"k")?);
     /// # Ok::<(), sapwood::Error>(())

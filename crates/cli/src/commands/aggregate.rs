@@ -23,7 +23,7 @@ use sapwood::aggregate::{
 };
 use sapwood::schema::{RowFormat, Schema, Type};
 use sapwood::sql::Source;
-use sapwood::{Error, Table};
+use sapwood::{AnyTable, Error};
 
 use crate::args;
 use crate::rows::columns::Columns;
@@ -219,7 +219,7 @@ fn usage_of_columns(
 
 /// Runs the query, with a bar, until the user stops it.
 fn answer(
-    table: &Table,
+    table: &AnyTable,
     keys: &KeyColumns,
     ground: Ground,
     query: &aggregate::Compiled,
@@ -361,7 +361,7 @@ mod tests {
             .aggregates(vec![Aggregate::sum("n")])
             .compile()
             .expect("a query");
-        for table in [Table::from(ordered), Table::from(hash)] {
+        for table in [AnyTable::from(ordered), AnyTable::from(hash)] {
             let answer_until = |interrupt: Cancel| {
                 let ui = Ui::quiet(Interrupt::of(interrupt));
                 let execution = Execution::new().threads(2);

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
-use sapwood::{Db, Engine, Table};
+use sapwood::{AnyTable, Db, Engine};
 use serde_json::{Value, json};
 
 use crate::args::exchange::{Export, FileFormat};
@@ -110,7 +110,7 @@ fn sink(args: &Export, to: Option<&Path>, packing: Packing) -> Outcome<Sink> {
 
 /// Shows all rows, and answers how many there are; about how many are expected.
 fn walk(
-    table: &Table,
+    table: &AnyTable,
     expected: u64,
     to: Option<&Path>,
     ui: &Ui,
@@ -195,7 +195,7 @@ impl Answer<'_> {
     }
 }
 
-fn engine_name(table: &Table) -> &'static str {
+fn engine_name(table: &AnyTable) -> &'static str {
     match table.engine() {
         Engine::Hash => "hash",
         Engine::Tree => "tree",
@@ -213,7 +213,7 @@ fn file_word(args: &Export) -> String {
 fn import_command(
     args: &Export,
     format: FileFormat,
-    table: &Table,
+    table: &AnyTable,
     form: &Form,
     description: &Description,
 ) -> String {

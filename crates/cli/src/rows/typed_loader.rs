@@ -26,7 +26,7 @@ use std::time::Instant;
 use sapwood::key::KeyEncode;
 use sapwood::schema::{RowFormat, Schema, Type};
 use sapwood::sql::{Request, Source, SourceColumn};
-use sapwood::{BulkLoad, Db, Engine, HashEngineError, OrderedEngineError, Table, Transaction};
+use sapwood::{AnyTable, BulkLoad, Db, Engine, HashEngineError, OrderedEngineError, Transaction};
 
 use crate::args::key_spec::ColumnType;
 use crate::args::rows::{CompactAt, Duplicates, EngineName, Input};
@@ -72,7 +72,7 @@ pub(crate) enum Keyless {
 pub(crate) struct TypedLoaded {
     pub(crate) db: Db,
     /// None where `--strict` refuses the rows, and nothing of them is there.
-    pub(crate) table: Option<Table>,
+    pub(crate) table: Option<AnyTable>,
     pub(crate) schema: Schema,
     pub(crate) keys: KeyColumns,
     pub(crate) counts: Counts,
@@ -251,7 +251,7 @@ enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    fn of(table: Table, db: &'a Db) -> Outcome<Target<'a>> {
+    fn of(table: AnyTable, db: &'a Db) -> Outcome<Target<'a>> {
         let transaction = table.as_tree().map(|_| db.begin()).transpose()?;
         Ok(Target::Table(Rows { table, transaction }))
     }
@@ -361,11 +361,11 @@ fn check_key(input: &Input, file: &FileSource) -> Outcome {
 fn keep_empty(
     input: &Input,
     engine: EngineName,
-    table: Table,
+    table: AnyTable,
     keep: Option<&Keep<'_>>,
     file: &FileSource,
     ui: &Ui,
-) -> Outcome<Option<Table>> {
+) -> Outcome<Option<AnyTable>> {
     let fits = table.engine() == engine.engine()
         && table.schema().is_some_and(|schema| fits(input, schema, file).is_ok());
     if fits {
@@ -447,7 +447,7 @@ fn widened(input: &Input, before: &Schema, file: &FileSource) -> Outcome<(Schema
 }
 
 /// Widens columns of a table.
-fn widen(db: &Db, table: &Table, widenings: Vec<Widening>, ui: &Ui) -> Outcome {
+fn widen(db: &Db, table: &AnyTable, widenings: Vec<Widening>, ui: &Ui) -> Outcome {
     for Widening { column, kind, wider } in widenings {
         db.widen_column(table.name(), &column, wider.clone())?;
         ui.notice(format_args!(

@@ -24,7 +24,7 @@ impl Db {
     /// # let db = Db::in_memory();
     /// # let table = db.create_ordered_table("t", OrderedTableOptions::default())?;
     /// let tx = db.begin()?;
-    /// tx.put(&table, b"k", b"v")?;
+    /// tx.table(&table).put(b"k", b"v")?;
     /// tx.commit()?.wait().expect("on the disk");
     /// # Ok::<(), sapwood::Error>(())
     /// ```
@@ -45,8 +45,8 @@ impl Db {
     /// # let from = db.create_tree_table("from", TreeTableOptions::default())?;
     /// # let to = db.create_tree_table("to", TreeTableOptions::default())?;
     /// let tx = db.begin_on(&[&to, &from])?;
-    /// tx.add(&from, b"k", -1)?;
-    /// tx.add(&to, b"k", 1)?;
+    /// tx.table(&from).add(b"k", -1)?;
+    /// tx.table(&to).add(b"k", 1)?;
     /// tx.commit()?;
     /// # Ok::<(), sapwood::Error>(())
     /// ```
@@ -67,9 +67,9 @@ impl Db {
     /// # let table = db.create_tree_table("t", TreeTableOptions::default())?;
     /// # let counts = db.create_hash_table("counts", HashTableOptions::default())?;
     /// let refused = db.transaction(|tx| {
-    ///     tx.add(&counts, b"puts", 1)?;
-    ///     tx.put(&table, b"a", b"no number")?;
-    ///     tx.add(&table, b"a", 1)
+    ///     tx.table(&counts).add(b"puts", 1)?;
+    ///     tx.table(&table).put(b"a", b"no number")?;
+    ///     tx.table(&table).add(b"a", 1)
     /// });
     /// assert!(refused.is_err() && table.is_empty()? && counts.is_empty()?);
     /// # Ok::<(), sapwood::Error>(())
@@ -90,9 +90,9 @@ impl Db {
     /// let mut runs = 0;
     /// let met = db.transaction_with(Retry::times(3), |tx| {
     ///     runs += 1;
-    ///     let read = tx.get_counter(&table, b"k")?;
+    ///     let read = tx.table(&table).get_counter(b"k")?;
     ///     table.add(b"k", 1)?; // Another thread, say.
-    ///     tx.put(&table, b"sum", read.unwrap_or(0).to_le_bytes())
+    ///     tx.table(&table).put(b"sum", read.unwrap_or(0).to_le_bytes())
     /// });
     /// assert!(met.unwrap_err().is_conflict());
     /// assert_eq!(runs, 4);

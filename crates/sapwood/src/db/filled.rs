@@ -11,7 +11,7 @@
 use super::schemas::{self, Lasting};
 use super::{Db, Slot, Slots, check_new_name};
 use crate::schema::Schema;
-use crate::{Engine, HashTableOptions, OrderedTableOptions, Result, Table, TreeTableOptions};
+use crate::{AnyTable, Engine, HashTableOptions, OrderedTableOptions, Result, TreeTableOptions};
 
 impl Db {
     /// Makes a table with the rows that `fill` puts into it: it is there once that has answered true. Where it answers
@@ -24,7 +24,7 @@ impl Db {
         name: &str,
         schema: &Schema,
         engine: Engine,
-        fill: impl FnOnce(Table) -> bool,
+        fill: impl FnOnce(AnyTable) -> bool,
     ) -> Result<()> {
         check_new_name(name)?;
         // Until it is there, or is gone.
@@ -94,11 +94,11 @@ impl Drop for Unfinished<'_> {
 
 impl Slot {
     /// The table, if it is one of keys and open.
-    fn to_table(&self) -> Option<Table> {
+    fn to_table(&self) -> Option<AnyTable> {
         match self {
             Slot::Ordered(table) => Some(table.clone().into()),
             Slot::Tree(table) => Some(table.clone().into()),
-            Slot::Hash(slot) => slot.opened().map(Table::from),
+            Slot::Hash(slot) => slot.opened().map(AnyTable::from),
             Slot::Rollup(_) => None,
         }
     }

@@ -79,7 +79,8 @@ impl Db {
             let made = Arc::new(Stored::new(table, None, map, path, None));
             Entries::Stored(Arc::clone(stored.insert(made)))
         })?;
-        let table = OrderedTable::of(Arc::clone(&name), entries, options.clone(), given, kept);
+        let table =
+            OrderedTable::with_entries(Arc::clone(&name), entries, options.clone(), given, kept);
         if let Some(formats) = formats {
             table.set_formats(formats);
         }
@@ -185,7 +186,7 @@ impl Db {
             (Some(log), _) if !options.volatile => {
                 let (_, entries, formats, kept) =
                     log.create_ordered(&name, &options, Entries::Memory)?;
-                OrderedTable::of(Arc::clone(&name), entries, options, formats, kept)
+                OrderedTable::with_entries(Arc::clone(&name), entries, options, formats, kept)
             }
             (None, Some(directory)) if !options.volatile => {
                 return Err(Error::ReadOnly { path: directory.path().to_owned() });

@@ -63,7 +63,7 @@ pub(super) fn open(
         let Finished { name, options: own, map, source } = table.finish()?;
         let (entries, formats, kept) = log
             .open_ordered(id, map, |map| entries(source, (&name, &own), map, directory, options));
-        Ok(OrderedTable::of(name, entries, own, formats, kept))
+        Ok(OrderedTable::with_entries(name, entries, own, formats, kept))
     });
     let ordered = ordered.collect::<Result<_>>()?;
     let hash = settle_hash(&log, directory, hash)?;
@@ -261,7 +261,7 @@ fn viewed(
         let Finished { name, options: own, map, source } = table.finish()?;
         let entries = entries(source, (&name, &own), Arc::new(map), directory, options);
         let kept = Kept::read_only(directory);
-        Ok(OrderedTable::of(name, entries, own, FormatsCell::default(), kept))
+        Ok(OrderedTable::with_entries(name, entries, own, FormatsCell::default(), kept))
     });
     let ordered = ordered.collect::<Result<_>>()?;
     let there: BTreeSet<String> = directory.table_names()?.into_iter().collect();

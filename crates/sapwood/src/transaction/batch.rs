@@ -1,9 +1,9 @@
 //! Changes without reads, which take effect together.
 
+use super::buffered::Buffered;
 use super::pending::{Writes, commit};
-use super::table_ref::{Buffered, TableRef};
 use crate::tree_table::TreeTransaction;
-use crate::{Changes, Db, Error, Result, Retry, TreeTable};
+use crate::{Changes, Db, Error, Result, Retry, TableRef, TreeTable};
 
 #[cfg(doc)]
 use super::Transaction;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sapwood_occ::{Conflict, Reads, Stripe};
 use sapwood_ptree::Unsettled;
 
-use super::table_ref::Buffered;
+use super::buffered::Buffered;
 use crate::db_log::DbLog;
 use crate::tree_table::TreeTransaction;
 use crate::{Db, Error, LogError, Result};

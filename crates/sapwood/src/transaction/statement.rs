@@ -10,11 +10,11 @@ use std::borrow::Cow;
 
 use sapwood_occ::{Conflict, Look, Stripe};
 
+use super::buffered::Buffered;
 use super::pending::make;
-use super::table_ref::Buffered;
 use crate::db_log::DbLog;
 use crate::tree_table::TreeTransaction;
-use crate::{Compute, Computed, Db, Error, Result, Retry, Table, TreeTable};
+use crate::{AnyTable, Compute, Computed, Db, Error, Result, Retry, TableRef, TreeTable};
 
 /// The fate of an entry.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(crate) type Within<'w> = dyn Fn(&mut dyn FnMut()) + Sync + 'w;
 
 /// Keys of a table, and what becomes of each.
 struct Changes<'c, 'k, 'v, E> {
-    table: &'c Table,
+    table: &'c AnyTable,
     keys: &'c [&'k [u8]],
     decide: &'c mut Decide<'c, 'v, E>,
 }
@@ -58,7 +58,7 @@ impl Db {
     /// Errors of `decide`; as of [`Batch::commit`](crate::Batch::commit).
     pub(crate) fn change_all<'v, E: From<Error>>(
         &self,
-        table: &Table,
+        table: &AnyTable,
         keys: &[&[u8]],
         within: &Within<'_>,
         decide: &mut Decide<'_, 'v, E>,
@@ -66,15 +66,15 @@ impl Db {
         // Out of the way of the lifetime of `decide`.
         let mut ask = |at: usize, there: Option<&[u8]>| decide(at, there);
         let mut changes = Changes { table, keys, decide: &mut ask };
-        match (keys, table) {
+        match (keys, table.resolve()) {
             ([], _) => Ok(0),
             // It is all or nothing by itself.
             ([_], _) => changes.change_one(within),
-            (_, Table::Tree(tree)) => changes.change_tree(self, tree, within),
-            (_, Table::Ordered(it)) => {
+            (_, TableRef::Tree(tree)) => changes.change_tree(self, tree, within),
+            (_, TableRef::Ordered(it)) => {
                 changes.change_buffered(self, &Buffered::Ordered(it.clone()), within)
             }
-            (_, Table::Hash(it)) => {
+            (_, TableRef::Hash(it)) => {
                 changes.change_buffered(self, &Buffered::Hash(it.clone()), within)
             }
         }

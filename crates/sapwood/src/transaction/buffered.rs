@@ -1,56 +1,14 @@
-//! A table of any kind, as transactions are given it, and what they do with those of two kinds.
+//! Tables whose changes a transaction buffers until its commit: ordered tables and hash tables.
 
-use std::ops::{Bound, ControlFlow};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sapwood_chunkmap::ChunkMap;
 
 use crate::db_log::Kept;
-use crate::{
-    Compute, Direction, Error, HashEngineError, HashTable, OrderedEngineError, OrderedTable,
-    RecordLayout, Result, Table, TreeTable,
-};
-
-/// A table of any kind, borrowed: what operations of a [`Transaction`](crate::Transaction) and of a
-/// [`Batch`](crate::Batch) take. A reference to a table of each kind turns into one.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub enum TableRef<'t> {
-    /// One that keeps its keys in order.
-    Ordered(&'t OrderedTable),
-    /// One that finds its keys by their hash.
-    Hash(&'t HashTable),
-    /// One that keeps its keys in order, in a crash-safe heap.
-    Tree(&'t TreeTable),
-}
-
-impl<'t> From<&'t OrderedTable> for TableRef<'t> {
-    fn from(table: &'t OrderedTable) -> Self {
-        TableRef::Ordered(table)
-    }
-}
-
-impl<'t> From<&'t HashTable> for TableRef<'t> {
-    fn from(table: &'t HashTable) -> Self {
-        TableRef::Hash(table)
-    }
-}
-
-impl<'t> From<&'t TreeTable> for TableRef<'t> {
-    fn from(table: &'t TreeTable) -> Self {
-        TableRef::Tree(table)
-    }
-}
-
-impl<'t> From<&'t Table> for TableRef<'t> {
-    fn from(table: &'t Table) -> Self {
-        match table {
-            Table::Ordered(table) => TableRef::Ordered(table),
-            Table::Hash(table) => TableRef::Hash(table),
-            Table::Tree(table) => TableRef::Tree(table),
-        }
-    }
-}
+use crate::formats::Formats;
+use crate::table::{Bounds, Page, Refusal, SortedVerbs};
+use crate::{Compute, Direction, Error, HashTable, OrderedTable, RecordLayout, Result};
 
 /// A table whose changes wait in a transaction for its commit. What it does goes to the engine: the
 /// transaction has the stripes of the keys.
@@ -103,22 +61,14 @@ impl Buffered {
     /// Some of the entries between bounds, in order, from the end where `direction` begins.
     pub(crate) fn some(
         &self,
-        (low, high): (Bound<&[u8]>, Bound<&[u8]>),
+        bounds: Bounds<'_>,
         direction: Direction,
         entries_max: usize,
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    ) -> Result<Page> {
         let Buffered::Ordered(table) = self else {
             return Err(Error::NoOrder { table: Arc::clone(self.name()) });
         };
-        let mut entries = Vec::new();
-        let ended = table.scan((low, high), direction, |key, value| {
-            entries.push((key.to_vec(), value.to_vec()));
-            match entries.len() < entries_max {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            }
-        });
-        ended.map(|_| entries)
+        SortedVerbs::page(table, bounds, direction, entries_max)
     }
 
     /// Refuses a value that a commit could not put, or a key that none could have.
@@ -138,27 +88,25 @@ impl Buffered {
         }
     }
 
-    pub(crate) fn not_a_counter(&self, len: usize) -> Error {
-        let table = Arc::clone(self.name());
+    pub(crate) fn refused(&self, refusal: Refusal) -> Error {
         match self {
-            Buffered::Ordered(_) => {
-                Error::OrderedEngine { table, cause: OrderedEngineError::NotACounter { len } }
-            }
-            Buffered::Hash(_) => {
-                Error::HashEngine { table, cause: HashEngineError::NotACounter { len } }
-            }
+            Buffered::Ordered(table) => table.refused(refusal),
+            Buffered::Hash(table) => table.refused(refusal),
         }
     }
 
-    pub(crate) fn overflow(&self, value: i64, delta: i64) -> Error {
-        let table = Arc::clone(self.name());
+    /// Copies all entries.
+    pub(crate) fn all(&self) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
         match self {
-            Buffered::Ordered(_) => {
-                Error::OrderedEngine { table, cause: OrderedEngineError::Overflow { value, delta } }
-            }
-            Buffered::Hash(_) => {
-                Error::HashEngine { table, cause: HashEngineError::Overflow { value, delta } }
-            }
+            Buffered::Ordered(table) => table.iter().map(|entry| Ok(entry?.into_pair())).collect(),
+            Buffered::Hash(table) => table.iter().map(|entry| Ok(entry?.into_pair())).collect(),
+        }
+    }
+
+    pub(crate) fn formats(&self) -> Option<&Arc<Formats>> {
+        match self {
+            Buffered::Ordered(table) => table.formats(),
+            Buffered::Hash(table) => table.formats(),
         }
     }
 
