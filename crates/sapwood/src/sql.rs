@@ -44,10 +44,9 @@ mod words;
 
 pub use catalog::Tables;
 pub use sapwood_sql::{
-    Answer, BATCH_ROWS, Batch, Catalog, Change, ChangeError, Changed, Data, Error, ErrorKind,
-    Filling, Insertion, KeyFilter, Options, Outcome, Request, Result, Room, Scan, Session, Sink,
-    Source, SourceColumn, SourceResult, Statement, Strings, TableName, TableSummary, Vector,
-    function_names, parameter, parse, parse_with,
+    Answer, Catalog, Change, ChangeError, Changed, Error, ErrorKind, Filling, Insertion, KeyFilter,
+    Options, Outcome, Request, Result, Room, Session, Source, SourceResult, Statement, TableName,
+    TableSummary, function_names, parameter, parse, parse_with,
 };
 
 use crate::Db;

@@ -1,10 +1,9 @@
 //! Answers: rows with typed columns.
 
-use sapwood_schema::{Type, Value};
+use sapwood_schema::{BATCH_ROWS, Batch, Scan, Sink, SourceColumn, Type, Value, Vector};
 
 use crate::error::{Error, Result};
-use crate::source::{Request, Scan, Sink, Source, SourceColumn, SourceResult};
-use crate::vector::{BATCH_ROWS, Batch, Vector};
+use crate::source::{Request, Source, SourceResult};
 
 /// The rows that a statement answers.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Instant, SystemTime};
 
-use sapwood_schema::{Type, Value};
+use sapwood_schema::{Batch, Scan, Sink, SourceColumn, Type, Value, Vector};
 use sqlparser::ast::{self, Query, SetExpr, Spanned};
 
 use crate::answer::Answer;
@@ -18,8 +18,7 @@ use crate::evaluate::evaluate;
 use crate::execute::{Counts, Options, execute};
 use crate::parse::{self, Parsed};
 use crate::plan::{Plan, bind_select, scope_of};
-use crate::source::{Catalog, Request, Scan, Sink, Source, SourceColumn, SourceResult, TableName};
-use crate::vector::{Batch, Vector};
+use crate::source::{Catalog, Request, Source, SourceResult, TableName};
 
 /// A statement that was read.
 #[derive(Debug, Clone)]

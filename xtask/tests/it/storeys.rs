@@ -196,13 +196,14 @@ const HOUSES: &[House] = &[
             &["types"],
             &["schema", "value"],
             &["infer", "row"],
+            &["batch"],
         ],
         steps_up: &[],
     },
     House {
         name: "sql",
         storeys: &[
-            &["error", "like", "vector"],
+            &["error", "like"],
             &["kind", "order", "out", "parameters", "source"],
             &["group", "time"],
             &["functions", "node"],

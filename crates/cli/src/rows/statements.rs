@@ -19,10 +19,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sapwood::schema::{Schema, Type};
+use sapwood::schema::{Scan, Schema, SourceColumn, Type};
 use sapwood::sql::{
-    Answer, Catalog, ErrorKind, Filling, Options, Outcome as Done, Request, Scan, Session, Source,
-    SourceColumn, SourceResult, Statement, TableName, TableSummary, Tables,
+    Answer, Catalog, ErrorKind, Filling, Options, Outcome as Done, Request, Session, Source,
+    SourceResult, Statement, TableName, TableSummary, Tables,
 };
 use sapwood::{Db, DbOptions};
 

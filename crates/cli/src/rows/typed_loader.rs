@@ -24,8 +24,8 @@ use std::thread;
 use std::time::Instant;
 
 use sapwood::key::KeyEncode;
-use sapwood::schema::{RowFormat, Schema, Type};
-use sapwood::sql::{Request, Source, SourceColumn};
+use sapwood::schema::{RowFormat, Schema, SourceColumn, Type};
+use sapwood::sql::{Request, Source};
 use sapwood::{AnyTable, BulkLoad, Db, Engine, HashEngineError, OrderedEngineError, Transaction};
 
 use crate::args::key_spec::ColumnType;

@@ -4,13 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sapwood_sql::{
-    Batch, Change, ChangeError, Changed, Error, Insertion, Room, SourceColumn, SourceResult,
-};
+use sapwood_sql::{Change, ChangeError, Changed, Error, Insertion, Room, SourceResult};
 
 use super::table::{Form, Puts, TableSource};
 use super::words::said;
-use crate::schema::{Cell, RowFormat, Value};
+use crate::schema::{Batch, Cell, RowFormat, SourceColumn, Value};
 use crate::transaction::Decision;
 use crate::{Retry, Rows};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sapwood_hashlog::Sweep;
-use sapwood_sql::{BATCH_ROWS, Batch, Request, Scan, Sink, SourceResult, Strings, Vector};
+use sapwood_sql::{Request, SourceResult};
 use sapwood_wal::{Block, ReadAhead};
 
 use super::blocks::{BlockColumns, LastTexts};
@@ -13,7 +13,7 @@ use super::ranges::Keys;
 use super::table::{Form, TableSource};
 use super::words::said;
 use crate::ordered_table::{Place, Run, runs};
-use crate::schema::{Cell, Projection, RowFormat};
+use crate::schema::{BATCH_ROWS, Batch, Cell, Projection, RowFormat, Scan, Sink, Strings, Vector};
 use crate::{AnyTable, Direction, Error, OrderedTable, Result, TableRef};
 
 /// Parts that a walk is cut into: more than threads, so that no thread waits long for the last.

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use sapwood_sql::{Change, Request, Scan, Source, SourceColumn, SourceResult};
+use sapwood_sql::{Change, Request, Source, SourceResult};
 
 use super::ranges::{Keys, keys_of, keys_of_bytes};
 use super::scan::TableScan;
 use super::words::said;
-use crate::schema::{RowFormat, Type};
+use crate::schema::{RowFormat, Scan, SourceColumn, Type};
 use crate::transaction::Within;
 use crate::{AnyTable, Db, Engine};
 

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::{DataType, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use sapwood::sql::{Scan, SourceColumn, SourceResult};
+use sapwood::schema::{Scan, SourceColumn};
+use sapwood::sql::SourceResult;
 
 use super::content::Format;
 use super::input::{Input, Seekable};

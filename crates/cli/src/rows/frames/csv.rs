@@ -2,8 +2,8 @@
 
 use std::thread;
 
-use sapwood::schema::Type;
-use sapwood::sql::{BATCH_ROWS, Batch, Scan, Sink, SourceResult, Strings};
+use sapwood::schema::{BATCH_ROWS, Batch, Scan, Sink, Strings, Type};
+use sapwood::sql::SourceResult;
 
 use super::blocks::{Blocks, Place, batch_number};
 use super::cuts::Cuts;

@@ -1,7 +1,6 @@
 //! Text as values of a column.
 
-use sapwood::schema::{Type, Value, date_of_text, timestamp_of_text};
-use sapwood::sql::{Data, Strings, Vector};
+use sapwood::schema::{Data, Strings, Type, Value, Vector, date_of_text, timestamp_of_text};
 
 use super::looks::Look;
 

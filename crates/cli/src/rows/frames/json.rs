@@ -6,8 +6,10 @@
 
 use std::collections::HashMap;
 
-use sapwood::schema::{Type, Value, date_of_text, timestamp_of_text};
-use sapwood::sql::{BATCH_ROWS, Batch, Scan, Sink, SourceResult, Strings, Vector};
+use sapwood::schema::{
+    BATCH_ROWS, Batch, Scan, Sink, Strings, Type, Value, Vector, date_of_text, timestamp_of_text,
+};
+use sapwood::sql::SourceResult;
 
 use super::blocks::{Blocks, batch_number};
 use super::content::Layout;

@@ -1,7 +1,6 @@
 //! What is known of the columns of a file, and the types that they have.
 
-use sapwood::schema::{Inference, Type};
-use sapwood::sql::SourceColumn;
+use sapwood::schema::{Inference, SourceColumn, Type};
 
 use super::members::{Json, items};
 use super::options::FrameOptions;

@@ -4,8 +4,8 @@ mod several;
 
 use std::path::{Path, PathBuf};
 
-use sapwood::schema::Type;
-use sapwood::sql::{Request, Scan, Source, SourceColumn, SourceResult};
+use sapwood::schema::{Scan, SourceColumn, Type};
+use sapwood::sql::{Request, Source, SourceResult};
 
 #[cfg(feature = "columnar")]
 use super::columnar::ColumnFile;

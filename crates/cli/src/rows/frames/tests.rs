@@ -12,7 +12,8 @@ use std::sync::Mutex;
 use std::thread;
 
 use sapwood::aggregate::Cancel;
-use sapwood::sql::{Batch, Request, Source};
+use sapwood::schema::Batch;
+use sapwood::sql::{Request, Source};
 
 use super::{FileSource, FrameOptions};
 use crate::terminal::exit::Failure;
@@ -83,7 +84,7 @@ fn scan(source: &FileSource, columns: &[usize], threads: usize) -> Result<Vec<St
     let batches: Mutex<Vec<(u64, Vec<String>)>> = Mutex::default();
     let read = || {
         scan.work(&mut |number, batch| {
-            assert!(batch.len > 0 && batch.len <= sapwood::sql::BATCH_ROWS);
+            assert!(batch.len > 0 && batch.len <= sapwood::schema::BATCH_ROWS);
             let rows = shown(source, columns, batch);
             batches.lock().expect("no panic").push((number, rows));
             ControlFlow::Continue(())

@@ -4,11 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sapwood::AnyTable;
-use sapwood::schema::Type;
-use sapwood::sql::{
-    BATCH_ROWS, Batch, Data, Request, Scan, Sink, Source, SourceColumn, SourceResult, Strings,
-    Vector,
-};
+use sapwood::schema::{BATCH_ROWS, Batch, Data, Scan, Sink, SourceColumn, Strings, Type, Vector};
+use sapwood::sql::{Request, Source, SourceResult};
 
 use crate::rows::columns::Columns;
 use crate::rows::rows_table;

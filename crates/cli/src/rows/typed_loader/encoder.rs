@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use sapwood::schema::{Cell, RowFormat, Type};
-use sapwood::sql::{Batch, Source};
+use sapwood::schema::{Batch, Cell, RowFormat, Type};
+use sapwood::sql::Source;
 
 use super::runs::Prefix;
 use crate::rows::frames::FileSource;

@@ -11,8 +11,8 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 use parquet::file::reader::ChunkReader;
-use sapwood::schema::Type;
-use sapwood::sql::{BATCH_ROWS, Batch, Scan, Sink, SourceColumn, SourceResult, Vector};
+use sapwood::schema::{BATCH_ROWS, Batch, Scan, Sink, SourceColumn, Type, Vector};
+use sapwood::sql::SourceResult;
 
 use super::vectors::vector_of;
 use super::{damaged, open};

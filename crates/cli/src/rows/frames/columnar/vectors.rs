@@ -11,8 +11,9 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayAccessor, FixedSizeListArray};
 use arrow_schema::{DataType, TimeUnit};
-use sapwood::schema::{DAY_SECONDS, DECIMAL_DIGITS_MAX, Precision, Type, Value};
-use sapwood::sql::{Data, Strings, Vector};
+use sapwood::schema::{
+    DAY_SECONDS, DECIMAL_DIGITS_MAX, Data, Precision, Strings, Type, Value, Vector,
+};
 
 /// The type of a column whose arrays are of this type; none if no column is.
 pub(super) fn kind_of(array: &DataType) -> Option<Type> {

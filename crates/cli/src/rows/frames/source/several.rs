@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use sapwood::sql::{Request, Scan, Sink, Source, SourceResult};
+use sapwood::sql::{Request, Source, SourceResult};
+
+use sapwood::schema::{Scan, Sink};
 
 use super::{Content, FileSource};
 use crate::rows::frames::looks::Look;

@@ -8,7 +8,9 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Instant;
 
-use sapwood::sql::{Data, Request, Source};
+use sapwood::sql::{Request, Source};
+
+use sapwood::schema::Data;
 
 use super::{Files, open};
 use crate::rows::frames::FrameOptions;

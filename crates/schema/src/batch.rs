@@ -1,8 +1,11 @@
-//! Columns of a batch of rows.
+//! Batches of rows, column by column: the form in which rows pass from files and tables to statements.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use sapwood_schema::{Cell, Type, Value};
+use crate::row::{Cell, write_array};
+use crate::types::Type;
+use crate::value::Value;
 
 /// Rows that a batch has at most, as sources make them.
 pub const BATCH_ROWS: usize = 2_048;
@@ -14,8 +17,37 @@ pub struct Batch {
     pub len: usize,
     /// A vector of `len` values for each column that was asked for, in the order of the request.
     pub columns: Vec<Vector>,
-    /// What names each row in its source, if that was asked for ([`Request::with_ids`](crate::Request)).
+    /// The name of each row in its source, if names were asked for.
     pub ids: Option<Strings>,
+}
+
+/// Takes batches of rows: the number that says where they stand among all, and the rows.
+pub type Sink<'s> = dyn FnMut(u64, &Batch) -> ControlFlow<()> + 's;
+
+/// Rows that are being read, by any number of threads.
+pub trait Scan: Sync {
+    /// The most threads that find something to do: all, unless it is known that rows are few.
+    fn threads_max(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Shows batches until there are no more, or the sink breaks. Threads that call it at the same time share the
+    /// rows: each batch goes to one of them. Batches are numbered in the order of the source.
+    ///
+    /// # Errors
+    /// Why rows cannot be read.
+    fn work(&self, sink: &mut Sink<'_>) -> Result<(), String>;
+}
+
+/// A column of a source of rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: Type,
+    /// Whether a value may be null.
+    pub nullable: bool,
 }
 
 /// The values of one column.
@@ -131,7 +163,7 @@ impl Strings {
 
     /// The dictionary, and the number of each, where there is one.
     #[inline]
-    pub(crate) fn coded(&self) -> Option<(&Arc<Strings>, &[u8])> {
+    pub fn coded(&self) -> Option<(&Arc<Strings>, &[u8])> {
         self.dictionary.as_ref().map(|dictionary| (dictionary, &self.codes[..]))
     }
 
@@ -146,7 +178,7 @@ impl Strings {
         self.codes.clear();
     }
 
-    /// Those at some places, in that order.
+    /// The strings at some places, in that order.
     fn take(&self, places: &[u32]) -> Strings {
         if let Some(dictionary) = &self.dictionary {
             let codes = places.iter().map(|&at| self.codes[at as usize]).collect();
@@ -188,7 +220,7 @@ impl Strings {
     /// # Panics
     /// If there are fewer.
     #[inline]
-    pub(crate) fn word(&self, at: usize) -> Option<(u128, usize)> {
+    pub fn word(&self, at: usize) -> Option<(u128, usize)> {
         if let Some(dictionary) = &self.dictionary {
             return dictionary.word(self.codes[at].into());
         }
@@ -233,7 +265,7 @@ impl Strings {
     }
 
     /// Bytes of memory that they take, about; a dictionary, which others share, is not counted.
-    pub(crate) fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         self.bytes.capacity() + self.ends.capacity() * 8 + self.codes.capacity()
     }
 }
@@ -266,7 +298,6 @@ impl Data {
             Type::Decimal { .. } => Data::Big(Vec::new()),
             Type::F32 | Type::F64 => Data::Float(Vec::new()),
             Type::Text | Type::Bytes | Type::Array(..) => Data::Bytes(Strings::new()),
-            other => unreachable!("no vector has {other}"),
         }
     }
 
@@ -313,6 +344,18 @@ impl Data {
 }
 
 impl Vector {
+    /// No values yet, of the representation of this vector.
+    pub fn emptied(&self) -> Vector {
+        Vector::new(match &self.data {
+            Data::Bool(_) => Data::Bool(Vec::new()),
+            Data::Int(_) => Data::Int(Vec::new()),
+            Data::Big(_) => Data::Big(Vec::new()),
+            Data::Huge(_) => Data::Huge(Vec::new()),
+            Data::Float(_) => Data::Float(Vec::new()),
+            Data::Bytes(_) => Data::Bytes(Strings::new()),
+        })
+    }
+
     /// No values yet, of a type.
     pub fn of_type(kind: &Type) -> Vector {
         Vector { data: Data::of_type(kind), nulls: None }
@@ -406,7 +449,7 @@ impl Vector {
     /// If it is none of that type.
     pub fn push_array(&mut self, value: &Value<'_>, kind: &Type) {
         let Data::Bytes(values) = &mut self.data else { unreachable!("arrays are bytes") };
-        values.push_with(|out| sapwood_schema::write_array(value, kind, out));
+        values.push_with(|out| write_array(value, kind, out));
         self.note_value();
     }
 
@@ -414,7 +457,7 @@ impl Vector {
     ///
     /// # Errors
     /// What is wrong with it: a text that is not UTF-8.
-    pub fn value<'a>(&'a self, at: usize, kind: &Type) -> Result<Value<'a>, sapwood_schema::Error> {
+    pub fn value<'a>(&'a self, at: usize, kind: &Type) -> Result<Value<'a>, crate::Error> {
         self.cell(at, kind).into_value(kind)
     }
 
@@ -436,7 +479,7 @@ impl Vector {
     }
 
     /// The values at some places, in that order.
-    pub(crate) fn take(&self, places: &[u32]) -> Vector {
+    pub fn take(&self, places: &[u32]) -> Vector {
         fn pick<T: Copy>(values: &[T], places: &[u32]) -> Vec<T> {
             places.iter().map(|&at| values[at as usize]).collect()
         }
@@ -453,7 +496,7 @@ impl Vector {
     }
 
     /// Appends a value of another vector of this representation.
-    pub(crate) fn push_from(&mut self, other: &Vector, at: usize) {
+    pub fn push_from(&mut self, other: &Vector, at: usize) {
         if other.is_null(at) {
             return self.push_null();
         }
@@ -476,7 +519,7 @@ impl Vector {
     }
 
     /// Bytes of memory that the values take, about.
-    pub(crate) fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         let nulls = self.nulls.as_ref().map_or(0, Vec::len);
         nulls
             + match &self.data {
