@@ -158,11 +158,14 @@ mod formats;
 pub mod fuzzing;
 mod hash_options;
 mod hash_table;
+mod home;
 pub use sapwood_schema::key;
 mod key_versions;
 mod log_reader;
 #[cfg(not(feature = "rollup"))]
 mod no_rollups;
+#[cfg(not(feature = "rollup"))]
+pub(crate) use no_rollups::RollupTable;
 mod ordered_options;
 mod ordered_table;
 #[cfg(feature = "rollup")]

@@ -35,6 +35,7 @@
 mod blocks;
 mod catalog;
 mod change;
+mod query;
 mod ranges;
 #[cfg(feature = "rollup")]
 mod rollup;

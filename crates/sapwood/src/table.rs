@@ -24,11 +24,11 @@ use crate::{Durability, Error, Result};
 
 pub use entry::Entry;
 pub use key_entry::KeyEntry;
-pub(crate) use paged::{Page, Paged};
+pub(crate) use paged::Paged;
 pub(crate) use query::operations;
 pub use range::{Keys, Range};
 pub use stats::{TableStats, TreePoolStats, TreeStats};
-pub(crate) use verbs::{Bounds, Nearest, Refusal, SortedVerbs, StoredVerbs, Verbs};
+pub(crate) use verbs::{Bounds, Nearest, Page, Refusal, SortedVerbs, StoredVerbs, Verbs};
 pub use verbs::{Keyed, Sorted, Stored};
 pub use visit::Visit;
 

@@ -21,8 +21,9 @@ use std::cell::{OnceCell, RefCell};
 
 use sapwood_occ::{Reads, Stripe};
 
+use crate::home::Home;
 use crate::tree_table::TreeTransaction;
-use crate::{Changes, Db, Result, TreeTable};
+use crate::{Changes, Result, TreeTable};
 
 use pending::{Writes, commit};
 
@@ -36,7 +37,7 @@ pub use table::{InTransaction, TransactionTable};
 use crate::{Error, TreeEngineError};
 
 /// Changes to any tables of a database that take effect together, at [`commit`](Self::commit), or not at
-/// all. [`Db::transaction`] and [`Db::begin`] make it; one that is dropped is aborted.
+/// all. [`Db::transaction`](crate::Db::transaction) and [`Db::begin`](crate::Db::begin) make it; one that is dropped is aborted.
 ///
 /// # Isolation
 ///
@@ -53,7 +54,7 @@ use crate::{Error, TreeEngineError};
 ///
 /// *Tree tables* that it reads or changes it has for itself until it ends; other transactions wait, and
 /// readers outside see what was there before. Where two could wait for each other, one is refused
-/// ([`TreeEngineError::Conflict`]). [`Db::begin_on`] takes all of them at once and meets no such conflict.
+/// ([`TreeEngineError::Conflict`]). [`Db::begin_on`](crate::Db::begin_on) takes all of them at once and meets no such conflict.
 ///
 /// # Durability
 ///
@@ -96,7 +97,7 @@ use crate::{Error, TreeEngineError};
 /// ```
 #[derive(Debug)]
 pub struct Transaction<'db> {
-    db: &'db Db,
+    home: &'db Home,
     /// Of tree tables, once one was used.
     tree: OnceCell<TreeTransaction<'db>>,
     pending: RefCell<Pending<'db>>,
@@ -111,13 +112,13 @@ struct Pending<'db> {
 }
 
 impl<'db> Transaction<'db> {
-    pub(crate) fn begin(db: &'db Db) -> Transaction<'db> {
-        Transaction { db, tree: OnceCell::new(), pending: RefCell::default() }
+    pub(crate) fn begin(home: &'db Home) -> Transaction<'db> {
+        Transaction { home, tree: OnceCell::new(), pending: RefCell::default() }
     }
 
-    pub(crate) fn begin_on(db: &'db Db, tables: &[&TreeTable]) -> Result<Transaction<'db>> {
-        let begun = Transaction::begin(db);
-        let tree = TreeTransaction::begin_on(db.pool()?, tables)?;
+    pub(crate) fn begin_on(home: &'db Home, tables: &[&TreeTable]) -> Result<Transaction<'db>> {
+        let begun = Transaction::begin(home);
+        let tree = TreeTransaction::begin_on(home.pool()?, tables)?;
         Ok(Transaction { tree: OnceCell::from(tree), ..begun })
     }
 
@@ -132,7 +133,7 @@ impl<'db> Transaction<'db> {
         if let Some(tx) = self.tree.get() {
             return Ok(tx);
         }
-        let tx = TreeTransaction::begin(self.db.pool()?)?;
+        let tx = TreeTransaction::begin(self.home.pool()?)?;
         Ok(self.tree.get_or_init(|| tx))
     }
 
@@ -160,9 +161,9 @@ impl<'db> Transaction<'db> {
         let tree = self.tree.into_inner();
         let unsettled = match (reads.is_none() && writes.is_empty(), tree) {
             (true, tree) => tree.map(TreeTransaction::commit).transpose()?,
-            (false, tree) => commit(self.db, reads, &writes, tree)?,
+            (false, tree) => commit(self.home, reads, &writes, tree)?,
         };
-        self.db.settle(unsettled)
+        self.home.settle(unsettled)
     }
 
     /// Forgets all changes, as dropping the transaction does.

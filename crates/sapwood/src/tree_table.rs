@@ -7,13 +7,9 @@ use std::sync::{Arc, OnceLock};
 
 use sapwood_ptree::{TreeInfo, TreeLayout};
 
-use crate::db_log::DbLog;
-use crate::directory::Directory;
 use crate::formats::Formats;
+use crate::home::Home;
 use crate::{Error, RecordLayout, Result, Table, TreeEngineError, TreeKind, aggregate};
-
-#[cfg(doc)]
-use crate::Transaction;
 
 pub(crate) use transaction::TreeTransaction;
 
@@ -24,7 +20,7 @@ pub enum Tree {}
 /// A table that keeps its keys in order, in a crash-safe heap: it opens at once, however large it is.
 ///
 /// Where the database has a directory, opening it again reads a log and not the table. Changes of any number of
-/// keys in any number of tree tables become one in a [`Transaction`]. Keys and values may be empty.
+/// keys in any number of tree tables become one in a [`Transaction`](crate::Transaction). Keys and values may be empty.
 ///
 /// Each operation is a transaction of its own and takes effect at one moment, batches and
 /// [`clear`](Table::clear) included. Writers of a table wait for each other; readers wait for none, and see what is
@@ -52,16 +48,7 @@ pub struct Shared {
     pub(crate) fields: Option<aggregate::Layout>,
     /// None in a table of plain bytes. Set before a program has the table.
     formats: OnceLock<Arc<Formats>>,
-    home: Home,
-}
-
-/// A database's directory and log: kept locked, and with checkpoints when they are due, as long as there is a handle.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Home {
-    /// None in memory.
-    pub(crate) directory: Option<Arc<Directory>>,
-    /// None unless a directory is open to be written.
-    pub(crate) log: Option<Arc<DbLog>>,
+    home: Arc<Home>,
 }
 
 impl Table<Tree> {
@@ -69,13 +56,17 @@ impl Table<Tree> {
         name: Arc<str>,
         tree: sapwood_ptree::Tree,
         fields: Option<aggregate::Layout>,
-        home: Home,
+        home: Arc<Home>,
     ) -> Self {
         Self::of(Arc::new(Shared { name, tree, fields, formats: OnceLock::new(), home }))
     }
 
     /// The table of a tree that a pool had when it was opened.
-    pub(crate) fn stored(info: &TreeInfo, tree: sapwood_ptree::Tree, home: Home) -> Result<Self> {
+    pub(crate) fn stored(
+        info: &TreeInfo,
+        tree: sapwood_ptree::Tree,
+        home: Arc<Home>,
+    ) -> Result<Self> {
         let name: Arc<str> = info.name.as_str().into();
         let unreadable = || Error::TreeEngine {
             table: Arc::clone(&name),

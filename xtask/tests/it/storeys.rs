@@ -240,6 +240,7 @@ const HOUSES: &[House] = &[
             &["formats", "key_versions"],
             &["directory", "table"],
             &["db_log", "log_reader"],
+            &["home"],
             &["hash_table", "no_rollups", "ordered_table", "rollup_table", "tree_table"],
             &["any_table"],
             &["transaction"],

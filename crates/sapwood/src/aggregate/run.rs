@@ -8,10 +8,7 @@ use sapwood_execute::Plan;
 use super::named;
 use crate::{Error, Result};
 
-#[cfg(doc)]
-use crate::Table;
-
-/// The result of a query before its rows are made: [`Table::aggregate_with`].
+/// The result of a query before its rows are made: [`Table::aggregate_with`](crate::Table::aggregate_with).
 #[derive(Debug, Clone)]
 pub struct Aggregated<'q> {
     /// The aggregates of all entries; it merges with those of other tables and machines.
@@ -51,7 +48,7 @@ impl<'q> Aggregated<'q> {
 pub struct DisaggregationRun {
     /// Counts of the entries that were changed, and of those that are left.
     pub report: Disaggregated,
-    /// The rest, if there is one: [`Table::resume`] gives it to the same entries, now or later, in this process or
+    /// The rest, if there is one: [`Table::resume`](crate::Table::resume) gives it to the same entries, now or later, in this process or
     /// another ([`Pending::encode`]).
     pub pending: Option<Pending>,
     /// The reason for a rest: [`Error::Cancelled`], or an engine's refusal.

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sapwood_occ::Versions;
-use sapwood_ptree::{Joint, Pool, Unsettled};
+use sapwood_ptree::Unsettled;
 
-use super::{Db, Shared};
-use crate::db_log::DbLog;
+use super::Db;
 use crate::{Batch, Changes, Error, Result, Retry, Transaction, TreeTable};
 
 #[cfg(doc)]
@@ -29,8 +27,8 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn begin(&self) -> Result<Transaction<'_>> {
-        self.log().map_or(Ok(()), DbLog::check)?;
-        Ok(Transaction::begin(self))
+        self.home().check()?;
+        Ok(Transaction::begin(self.home()))
     }
 
     /// Begins a transaction that has these tree tables from the beginning: it waits for all of them now,
@@ -51,8 +49,8 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn begin_on(&self, tables: &[&TreeTable]) -> Result<Transaction<'_>> {
-        self.log().map_or(Ok(()), DbLog::check)?;
-        Transaction::begin_on(self, tables)
+        self.home().check()?;
+        Transaction::begin_on(self.home(), tables)
     }
 
     /// Runs `change` in a transaction and commits, or aborts where it fails. Where it meets a conflict it is
@@ -126,7 +124,7 @@ impl Db {
                 done => return done,
             }
             if !used.is_empty() {
-                turn = self.versions().take_turn(used, took * 4);
+                turn = self.home().versions().take_turn(used, took * 4);
             }
         }
     }
@@ -145,38 +143,7 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn batch(&self) -> Batch<'_> {
-        Batch::new(self)
-    }
-
-    /// Lets a commit to tree tables be one record of the log with changes of this thread in other tables; none
-    /// while commits of another thread go [together](Self::together).
-    pub(crate) fn join_trees(&self) -> Option<Joint<'_>> {
-        self.shared.trees.opened()?.join()
-    }
-
-    /// Waits until no commits of another thread to tree tables go [together](Self::together).
-    pub(crate) fn pass_trees_together(&self) {
-        if let Some(pool) = self.shared.trees.opened() {
-            pool.pass_together();
-        }
-    }
-
-    /// The versions of the keys of all ordered tables and hash tables.
-    pub(crate) fn versions(&self) -> &Versions {
-        &self.shared.versions
-    }
-
-    pub(crate) fn log(&self) -> Option<&DbLog> {
-        self.shared.log.as_deref()
-    }
-
-    /// Waits for what durability wants of a commit that this thread has made.
-    pub(crate) fn settle(&self, trees: Option<Unsettled<'_>>) -> Result<Changes> {
-        trees.map(Unsettled::settle).transpose().map_err(Error::trees)?;
-        if let Some(log) = self.log() {
-            log.wal().settle().map_err(|cause| log.named(cause))?;
-        }
-        Ok(self.changes())
+        Batch::new(self.home())
     }
 
     /// Runs `changes`, after which all that they changed lasts together: after a crash all of it is there, or
@@ -204,11 +171,11 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn together<R>(&self, changes: impl FnOnce() -> R) -> Result<(R, Changes)> {
-        let Shared { log, trees, .. } = &*self.shared;
+        let (log, trees) = (&self.home().log, self.home().opened_pool());
         if let Some(log) = log {
             log.check()?;
         }
-        let of_trees = || match trees.opened() {
+        let of_trees = || match trees {
             Some(pool) => pool.together_unsettled(changes).map(|(done, end)| (done, Some(end))),
             None => Ok((changes(), None)),
         };
@@ -251,10 +218,11 @@ impl Db {
         count: usize,
         changes: impl FnOnce() -> R,
     ) -> Result<R> {
-        match self.log() {
+        match self.home().log() {
             None => Ok(changes()),
             Some(log) => {
-                log.wal().with_room(bytes, count, changes).map_err(|cause| log.named(cause))
+                let _room = log.wal().room(bytes, count).map_err(|cause| log.named(cause))?;
+                Ok(changes())
             }
         }
     }
@@ -272,10 +240,10 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn set_sync_interval(&self, interval: Option<Duration>) {
-        if let Some(log) = &self.shared.log {
+        if let Some(log) = &self.home().log {
             log.wal().set_sync_interval(interval);
         }
-        if let Some(pool) = self.shared.trees.opened() {
+        if let Some(pool) = self.home().opened_pool() {
             pool.set_sync_interval(interval);
         }
     }
@@ -294,11 +262,7 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn changes(&self) -> Changes {
-        let log = self.shared.log.as_ref();
-        Changes {
-            log: log.map(|log| (Arc::clone(log), log.wal().told())),
-            trees: self.shared.trees.opened().map(Pool::last_commit),
-        }
+        self.home().changes()
     }
 
     /// Waits until all changes so far survive power loss, of all tables that last.
@@ -315,8 +279,8 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn sync(&self) -> Result<()> {
-        let log = self.shared.log.as_ref().map_or(Ok(()), |log| log.sync());
-        let trees = self.shared.trees.opened();
+        let log = self.home().log.as_ref().map_or(Ok(()), |log| log.sync());
+        let trees = self.home().opened_pool();
         log.and(trees.map_or(Ok(()), |pool| pool.sync().map_err(Error::trees)))
     }
 }

@@ -276,7 +276,7 @@ impl Saving {
             None => damaged,
             Some(log) => self.trees_of_log(damaged, log)?,
         };
-        let salvage = self.db.pool()?.salvage(damaged).map_err(refused)?;
+        let salvage = self.db.home().pool()?.salvage(damaged).map_err(refused)?;
         self.salvage.trees = Some(salvage);
         Ok(())
     }

@@ -6,9 +6,6 @@ use std::ops::Bound;
 use super::{Bounds, Entry, SortedVerbs, Table};
 use crate::{Direction, Result};
 
-/// Copies of entries in the order of a scan.
-pub(crate) type Page = Vec<(Vec<u8>, Vec<u8>)>;
-
 /// Entries of one read.
 const PAGE_ENTRIES: usize = 256;
 

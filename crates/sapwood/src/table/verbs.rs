@@ -8,11 +8,14 @@ use crate::aggregate::{
     Compiled, DisaggregationRun, Disaggregator, Execution, Layout, Partial, Pending, Plan,
 };
 use crate::formats::Formats;
-use crate::table::{Entry, Page, Range, Table, TableStats};
+use crate::table::{Entry, Range, Table, TableStats};
 use crate::{Compute, Computed, Direction, Durability, Error, Result, Upsert, ValueMut};
 
 /// Ends of a range of keys.
 pub(crate) type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
+
+/// Copies of entries in the order of a scan.
+pub(crate) type Page = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// An entry relative to a key, or to the ends of a table.
 #[derive(Debug, Clone, Copy)]

@@ -65,7 +65,7 @@ impl<'tx, 'db> Opened<'tx, 'db> {
     /// The transaction and the table, if both are of one database.
     fn parts(&self) -> Result<(&'tx Transaction<'db>, &Kind)> {
         match &self.kind {
-            Kind::Buffered(table) if !table.kept().keys.is_among(self.tx.db.versions()) => {
+            Kind::Buffered(table) if !table.kept().keys.is_among(self.tx.home.versions()) => {
                 Err(Error::OtherDatabase { table: table.name().clone() })
             }
             kind => Ok((self.tx, kind)),
@@ -135,7 +135,7 @@ impl<'db> Transaction<'db> {
         let Pending { reads, writes } = &mut *self.pending.borrow_mut();
         let reads = match reads {
             Some(reads) => reads,
-            None => reads.insert(Reads::begin(self.db.versions()).map_err(conflict)?),
+            None => reads.insert(Reads::begin(self.home.versions()).map_err(conflict)?),
         };
         work(reads, writes)
     }

@@ -23,7 +23,7 @@ impl Table<Tree> {
         let transaction = TreeTransaction::begin(self.tree().pool())?;
         let done = change(&transaction)?;
         transaction.commit()?.settle().map_err(Error::trees)?;
-        if let (Some(durability), Some(log)) = (self.durability, &self.shared.home.log) {
+        if let (Some(durability), Some(log)) = (self.durability, self.shared.home.log()) {
             log.wal().settle_as(durability).map_err(|cause| log.named(cause))?;
         }
         Ok(done)

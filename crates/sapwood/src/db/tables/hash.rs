@@ -6,7 +6,7 @@ use sapwood_hashlog::HashLog;
 
 use super::hash_slot::{HashSlot, Opening};
 use super::schemas::{self, Lasting};
-use super::{Db, Slot, Slots, check_name, check_new_name, is_reserved, other_engine};
+use crate::db::{Db, Slot, Slots, check_name, check_new_name, is_reserved, other_engine};
 use crate::db_log::Kept;
 use crate::formats::Formats;
 use crate::{Error, HashTable, HashTableOptions, Result, directory, stored_options};
@@ -34,7 +34,7 @@ impl Db {
     }
 
     /// Makes a table whose schema, if it has one, is copied as any other entry.
-    pub(super) fn create_hash_as_it_was(
+    pub(in crate::db) fn create_hash_as_it_was(
         &self,
         name: &str,
         options: &HashTableOptions,
@@ -103,7 +103,7 @@ impl Db {
     /// ```
     pub fn hash_table_options(&self, name: &str) -> Result<HashTableOptions> {
         let (name, slot) = self.hash_slot(name)?;
-        let options = slot.options(&name, self.shared.directory.as_ref())?;
+        let options = slot.options(&name, self.home().directory.as_ref())?;
         // Another thread may have dropped it meanwhile.
         let mut options = options.ok_or_else(|| Self::missing(&self.slots(), &name))?;
         options.schema = self.schema(&name)?;
@@ -223,7 +223,7 @@ impl Db {
         opened.collect()
     }
 
-    pub(super) fn create_hash(
+    pub(in crate::db) fn create_hash(
         &self,
         slots: &mut Slots,
         name: &str,
@@ -231,7 +231,7 @@ impl Db {
         formats: Option<Arc<Formats>>,
     ) -> Result<HashTable> {
         let name: Arc<str> = name.into();
-        let directory = self.shared.directory.clone();
+        let directory = self.home().directory.clone();
         let named = |cause| Error::HashEngine { table: Arc::clone(&name), cause };
         let fields = options.fields.clone();
         let log = match &directory {
@@ -243,7 +243,7 @@ impl Db {
                 engine.table_id = directory::new_table_id();
                 let log = HashLog::open(Arc::clone(&folder.disk), engine);
                 let log = log.map_err(named)?;
-                if let Some(db_log) = &self.shared.log {
+                if let Some(db_log) = &self.home().log {
                     // With its options the table is there: changes of others before that must last, too.
                     db_log.sync()?;
                 }
@@ -251,10 +251,10 @@ impl Db {
                 log
             }
         };
-        let (log, kept) = match &self.shared.log {
+        let (log, kept) = match &self.home().log {
             // A crash in between leaves a folder that the log does not know: opening puts it in.
             Some(db_log) => db_log.open_hash(db_log.create_hash(&name)?, log),
-            None => (Arc::new(log), Kept::in_memory(&self.shared.versions)),
+            None => (Arc::new(log), Kept::in_memory(&self.home().versions)),
         };
         let table = HashTable::new(Arc::clone(&name), log, fields, directory, kept);
         if let Some(formats) = formats {
@@ -264,7 +264,7 @@ impl Db {
         Ok(table)
     }
 
-    pub(super) fn open_hash(&self, name: &str, opening: Opening) -> Result<HashTable> {
+    pub(in crate::db) fn open_hash(&self, name: &str, opening: Opening) -> Result<HashTable> {
         let slot = {
             let slots = self.slots();
             match slots.get_key_value(name) {
@@ -275,7 +275,7 @@ impl Db {
         };
         // Without the lock on the names: recovery may take long.
         let table = match slot {
-            Some((name, slot)) => slot.open(&name, opening, self.shared.directory.as_ref())?,
+            Some((name, slot)) => slot.open(&name, opening, self.home().directory.as_ref())?,
             None => None,
         };
         // Another thread may have dropped it meanwhile.

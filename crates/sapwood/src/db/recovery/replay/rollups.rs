@@ -142,7 +142,7 @@ impl RollupTarget {
 
 /// Records of one roll-up, for one thread. When they are dropped, also undone, it is the turn of the next ones.
 #[derive(Debug)]
-pub(super) struct Records {
+pub(in crate::db) struct Records {
     target: Arc<RollupTarget>,
     turn: u64,
     bytes: Vec<u8>,
@@ -150,7 +150,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    pub(super) fn of(target: &Arc<RollupTarget>) -> Records {
+    pub(in crate::db) fn of(target: &Arc<RollupTarget>) -> Records {
         let turn = {
             let mut turns = lock(&target.turns);
             turns.given += 1;
@@ -159,25 +159,25 @@ impl Records {
         Records { target: Arc::clone(target), turn, bytes: Vec::new(), ends: Vec::new() }
     }
 
-    pub(super) fn are_of(&self, target: &Arc<RollupTarget>) -> bool {
+    pub(in crate::db) fn are_of(&self, target: &Arc<RollupTarget>) -> bool {
         Arc::ptr_eq(&self.target, target)
     }
 
-    pub(super) fn push(&mut self, record: &[u8]) {
+    pub(in crate::db) fn push(&mut self, record: &[u8]) {
         self.bytes.extend_from_slice(record);
         self.ends.push(self.bytes.len());
     }
 
-    pub(super) fn are_enough(&self) -> bool {
+    pub(in crate::db) fn are_enough(&self) -> bool {
         self.bytes.len() >= TOGETHER_BYTES
     }
 
-    pub(super) fn are_large(&self) -> bool {
+    pub(in crate::db) fn are_large(&self) -> bool {
         self.bytes.len() > LARGE_BYTES
     }
 
     /// Takes the batches, unless one before them was refused.
-    pub(super) fn run(self) {
+    pub(in crate::db) fn run(self) {
         let target = &*self.target;
         let writer = lock(&target.writers).pop();
         let mut writer = writer.unwrap_or_else(|| Writer::new(&target.rollup));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sapwood_disk::Disk;
 
-use super::{Db, Slot, Slots, check_name, check_new_name, other_engine};
+use crate::db::{Db, Slot, Slots, check_name, check_new_name, other_engine};
 use crate::db_log::Kept;
 use crate::rollup::Rollup;
 use crate::rollup_table::named;
@@ -44,7 +44,7 @@ impl Db {
     }
 
     /// Makes a roll-up table that lasts, of what `fill` brings into its folder.
-    pub(super) fn create_rollup_of(
+    pub(in crate::db) fn create_rollup_of(
         &self,
         name: &str,
         options: RollupTableOptions,
@@ -120,7 +120,7 @@ impl Db {
     ) -> Result<RollupTable> {
         let name: Arc<str> = name.into();
         let RollupTableOptions { schema } = options;
-        let (rollup, kept, folder) = match (&self.shared.log, &self.shared.directory) {
+        let (rollup, kept, folder) = match (&self.home().log, &self.home().directory) {
             (Some(log), Some(directory)) => {
                 let id = log.reserve_rollup();
                 let disk = directory.make_rollup(id)?;
@@ -138,7 +138,7 @@ impl Db {
             }
             (_, None) => {
                 let rollup = Arc::new(named(&name, Rollup::new(schema))?);
-                (rollup, Kept::in_memory(&self.shared.versions), None)
+                (rollup, Kept::in_memory(&self.home().versions), None)
             }
         };
         let table = RollupTable::new(Arc::clone(&name), rollup, kept, folder);

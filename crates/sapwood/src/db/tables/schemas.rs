@@ -30,14 +30,14 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 use super::hash_slot::Opening;
-use super::{Db, Slot};
+use crate::db::{Db, Slot};
 use crate::db_log::Place;
 use crate::formats::Formats;
 use crate::schema::{Error as Cause, Schema, Type};
 use crate::{Cut, Error, HashTable, HashTableOptions, LogError, RecordLayout, Result, Rows};
 
 /// The name of the table that has them. Stored: do not change.
-pub(super) const TABLE: &str = "sapwood.schemas";
+pub(in crate::db) const TABLE: &str = "sapwood.schemas";
 
 /// The text of a schema begins with it as long as its table has not all its rows; no schema does.
 /// Stored: do not change.
@@ -48,7 +48,7 @@ const PAGE_BYTES: usize = 1 << 20;
 
 /// How long a table is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lasting {
+pub(in crate::db) enum Lasting {
     /// As long as the process.
     Process,
     /// As the database is, in memory or in a directory.
@@ -57,7 +57,7 @@ pub(super) enum Lasting {
 
 /// The schemas of tables, by name.
 #[derive(Debug, Default)]
-pub(super) struct Schemas {
+pub(in crate::db) struct Schemas {
     /// Of tables, and such as are left of tables that were.
     known: RwLock<BTreeMap<Arc<str>, Known>>,
     /// Why those that are stored cannot be read.
@@ -78,7 +78,7 @@ struct Names {
 }
 
 /// A name that one thread holds.
-pub(super) struct NameHeld<'a> {
+pub(in crate::db) struct NameHeld<'a> {
     names: &'a Names,
     name: String,
 }
@@ -92,7 +92,7 @@ impl Drop for NameHeld<'_> {
 
 impl Schemas {
     /// Waits until no other thread makes, drops or changes the table of a name.
-    pub(super) fn hold(&self, name: &str) -> NameHeld<'_> {
+    pub(in crate::db) fn hold(&self, name: &str) -> NameHeld<'_> {
         let held = self.names.held.lock().unwrap_or_else(PoisonError::into_inner);
         let held = self.names.freed.wait_while(held, |held| held.contains(name));
         held.unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
@@ -100,13 +100,13 @@ impl Schemas {
     }
 
     /// Lets no table have a name as long as the process lives.
-    pub(super) fn refuse_name(&self, name: &str, why: Error) {
+    pub(in crate::db) fn refuse_name(&self, name: &str, why: Error) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.insert(name.to_owned(), why);
     }
 
     /// Refuses a name that no table may have. The name is held.
-    pub(super) fn expect_usable(&self, name: &str) -> Result<()> {
+    pub(in crate::db) fn expect_usable(&self, name: &str) -> Result<()> {
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.get(name).map_or(Ok(()), |why| Err(why.clone()))
     }
@@ -242,7 +242,7 @@ impl Db {
         let _name = schemas.hold(table);
         let no_schema = || Error::NoSchema { table: table.into() };
         let formats = self.formats_of(table)?.ok_or_else(no_schema)?;
-        if let Some(directory) = &self.shared.directory
+        if let Some(directory) = &self.home().directory
             && self.lasting(table) == Lasting::Directory
         {
             directory.expect_writable()?;
@@ -285,7 +285,7 @@ impl Db {
     }
 
     /// Notes the schema of a table that is about to be made, or that it has none. The name is held.
-    pub(super) fn note_schema(
+    pub(in crate::db) fn note_schema(
         &self,
         name: &str,
         schema: Option<&Schema>,
@@ -294,7 +294,7 @@ impl Db {
         self.shared.schemas.expect_usable(name)?;
         match schema {
             Some(schema) => self.store_schema(name, schema, lasting)?,
-            None if lasting == Lasting::Directory && self.shared.log.is_some() => {
+            None if lasting == Lasting::Directory && self.home().log.is_some() => {
                 if let Some(table) = self.schema_table()? {
                     self.expect_apart()?;
                     table.remove(name)?;
@@ -310,7 +310,7 @@ impl Db {
     }
 
     /// Ends a table that has not all its rows. Where that fails its name is of no use in this process.
-    pub(super) fn end_unfinished(&self, name: &str, slot: &Slot) {
+    pub(in crate::db) fn end_unfinished(&self, name: &str, slot: &Slot) {
         match self.end_table(name, slot) {
             // Last, so that none is taken for finished.
             Ok(()) => self.forget_schema(name),
@@ -319,7 +319,7 @@ impl Db {
     }
 
     /// Ends the tables that an earlier process has not finished; of a directory that is read they have no name.
-    pub(super) fn end_all_unfinished(&self, names: Vec<String>) {
+    pub(in crate::db) fn end_all_unfinished(&self, names: Vec<String>) {
         for name in names {
             let slot = self.slots_mut().remove(&*name);
             match slot {
@@ -333,7 +333,11 @@ impl Db {
     /// Notes the schema of a table that is about to be made, and is not there before its schema is
     /// [stored](Self::store_schema). The name is held.
     #[cfg(feature = "sql")]
-    pub(super) fn note_unfinished(&self, name: &str, schema: &Schema) -> Result<Arc<Formats>> {
+    pub(in crate::db) fn note_unfinished(
+        &self,
+        name: &str,
+        schema: &Schema,
+    ) -> Result<Arc<Formats>> {
         self.shared.schemas.expect_usable(name)?;
         self.store_text(name, format!("{UNFINISHED}{schema}"), Lasting::Directory)?;
         let formats = Arc::new(Formats::new(schema.clone()));
@@ -342,9 +346,9 @@ impl Db {
     }
 
     /// Forgets the schema of a table that was dropped. The name is held.
-    pub(super) fn forget_schema(&self, name: &str) {
+    pub(in crate::db) fn forget_schema(&self, name: &str) {
         self.shared.schemas.set(name, None);
-        if self.shared.log.is_some()
+        if self.home().log.is_some()
             && let Ok(Some(table)) = self.schema_table()
         {
             // One that is left is the schema of no table.
@@ -353,16 +357,21 @@ impl Db {
     }
 
     /// Gives a hash table that was opened its schema.
-    pub(super) fn give_schema(&self, table: &HashTable) {
+    pub(in crate::db) fn give_schema(&self, table: &HashTable) {
         self.shared.schemas.give(table);
     }
 
-    pub(super) fn store_schema(&self, name: &str, schema: &Schema, lasting: Lasting) -> Result<()> {
+    pub(in crate::db) fn store_schema(
+        &self,
+        name: &str,
+        schema: &Schema,
+        lasting: Lasting,
+    ) -> Result<()> {
         self.store_text(name, schema.to_string(), lasting)
     }
 
     fn store_text(&self, name: &str, text: String, lasting: Lasting) -> Result<()> {
-        if lasting == Lasting::Process || self.shared.log.is_none() {
+        if lasting == Lasting::Process || self.home().log.is_none() {
             return Ok(());
         }
         self.expect_apart()?;
@@ -373,7 +382,7 @@ impl Db {
 
     /// Lets changes of the schemas last before what comes behind them.
     fn settle_schemas(&self, table: &HashTable) -> Result<()> {
-        match &self.shared.log {
+        match &self.home().log {
             Some(log) if log.is_logged() => log.sync(),
             _ => table.checkpoint(Cut::Incremental).map(drop),
         }
@@ -381,7 +390,7 @@ impl Db {
 
     /// Refuses among changes that go together, which have no order with tables.
     pub(crate) fn expect_apart(&self) -> Result<()> {
-        match &self.shared.log {
+        match &self.home().log {
             Some(log) if log.wal().is_together() => {
                 let what = "a database with schemas makes tables, and adds columns, before or after \
                             changes that go together";
@@ -417,7 +426,7 @@ impl Db {
 
     /// Reads the schemas of a directory, and gives them to the tables that are open; the names of tables that are not
     /// finished.
-    pub(super) fn read_schemas(&mut self) -> Vec<String> {
+    pub(in crate::db) fn read_schemas(&mut self) -> Vec<String> {
         let mut unfinished = Vec::new();
         let mut read = || -> Result<BTreeMap<Arc<str>, Known>> {
             let mut known = BTreeMap::new();
@@ -459,7 +468,7 @@ impl Db {
 }
 
 /// Refuses a schema of a table whose keys and values have 8 bytes each.
-pub(super) fn expect_rows(
+pub(in crate::db) fn expect_rows(
     table: &str,
     layout: RecordLayout,
     schema: Option<&Schema>,
@@ -473,6 +482,6 @@ pub(super) fn expect_rows(
 }
 
 /// A schema that a table cannot have.
-pub(super) fn refused(table: &str, what: &str) -> Error {
+pub(in crate::db) fn refused(table: &str, what: &str) -> Error {
     Error::Schema { table: table.into(), cause: Cause::Schema(what.to_owned()) }
 }

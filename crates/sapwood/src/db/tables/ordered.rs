@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sapwood_wal::TableId;
 
 use super::schemas::Lasting;
-use super::{Db, Slot, Slots, check_name, check_new_name, other_engine};
+use crate::db::{Db, Slot, Slots, check_name, check_new_name, other_engine};
 use crate::db_log::{DbLog, Loading};
 use crate::formats::Formats;
 use crate::ordered_table::{Entries, Stored};
@@ -57,7 +57,7 @@ impl Db {
         name: &str,
         options: &OrderedTableOptions,
     ) -> Result<Option<ToLoad>> {
-        let (Some(log), Some(directory)) = (&self.shared.log, &self.shared.directory) else {
+        let (Some(log), Some(directory)) = (&self.home().log, &self.home().directory) else {
             return Ok(None);
         };
         self.expect_apart()?;
@@ -90,7 +90,7 @@ impl Db {
     }
 
     /// Makes a table whose schema, if it has one, is copied as any other entry.
-    pub(super) fn create_ordered_as_it_was(
+    pub(in crate::db) fn create_ordered_as_it_was(
         &self,
         name: &str,
         options: OrderedTableOptions,
@@ -174,7 +174,7 @@ impl Db {
         self.create_ordered(&mut slots, name, options, formats)
     }
 
-    pub(super) fn create_ordered(
+    pub(in crate::db) fn create_ordered(
         &self,
         slots: &mut Slots,
         name: &str,
@@ -182,7 +182,7 @@ impl Db {
         formats: Option<Arc<Formats>>,
     ) -> Result<OrderedTable> {
         let name: Arc<str> = name.into();
-        let table = match (&self.shared.log, &self.shared.directory) {
+        let table = match (&self.home().log, &self.home().directory) {
             (Some(log), _) if !options.volatile => {
                 let (_, entries, formats, kept) =
                     log.create_ordered(&name, &options, Entries::Memory)?;
@@ -191,7 +191,7 @@ impl Db {
             (None, Some(directory)) if !options.volatile => {
                 return Err(Error::ReadOnly { path: directory.path().to_owned() });
             }
-            _ => OrderedTable::in_memory(Arc::clone(&name), options, &self.shared.versions)?,
+            _ => OrderedTable::in_memory(Arc::clone(&name), options, &self.home().versions)?,
         };
         if let Some(formats) = formats {
             table.set_formats(formats);

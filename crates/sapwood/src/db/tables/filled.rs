@@ -9,7 +9,7 @@
 //! written. In the process that fills it no name leads to it before.
 
 use super::schemas::{self, Lasting};
-use super::{Db, Slot, Slots, check_new_name};
+use crate::db::{Db, Slot, Slots, check_new_name};
 use crate::schema::Schema;
 use crate::{AnyTable, Engine, HashTableOptions, OrderedTableOptions, Result, TreeTableOptions};
 
@@ -65,7 +65,7 @@ impl Db {
 
     /// Lets a table be there that has all its rows.
     fn finish(&self, schema: &Schema, mut made: Unfinished<'_>) -> Result<()> {
-        if self.shared.log.as_ref().is_some_and(|log| !log.is_logged()) {
+        if self.home().log.as_ref().is_some_and(|log| !log.is_logged()) {
             // The rows must last before the schema says so.
             self.checkpoint()?;
         }

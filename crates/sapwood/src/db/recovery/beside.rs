@@ -14,7 +14,7 @@ use sapwood_disk::log::Lsn;
 use sapwood_hashlog::HashLog;
 use sapwood_wal::{TableId, View};
 
-use super::recovery::{self, LoggedTables};
+use super::LoggedTables;
 use super::replay::RollupTarget;
 use crate::db_log::Description;
 use crate::directory::Directory;
@@ -24,7 +24,7 @@ use crate::{DbOptions, Error, Result};
 const ATTEMPTS: usize = 50;
 
 /// The tables of a directory that is open to be read, and up to where the log has told of them, if there is one.
-pub(super) fn view(
+pub(in crate::db) fn view(
     directory: &Arc<Directory>,
     options: &DbOptions,
 ) -> Result<(LoggedTables, Option<Lsn>)> {
@@ -32,7 +32,7 @@ pub(super) fn view(
     for _ in 0..ATTEMPTS {
         let names = if directory.is_beside_writer() { directory.names() } else { Vec::new() };
         directory.hold_no_table();
-        match recovery::view(directory, options) {
+        match super::view(directory, options) {
             Ok(Some(viewed)) => return Ok(viewed),
             Ok(None) => {}
             // No name has changed meanwhile: no writer has made a file go.
@@ -46,7 +46,7 @@ pub(super) fn view(
 }
 
 /// Holds the files of all hash tables of a directory without a log.
-pub(super) fn hold_listed(directory: &Directory) -> Result<()> {
+pub(in crate::db) fn hold_listed(directory: &Directory) -> Result<()> {
     for name in directory.listed_tables()? {
         if let Some(files) = directory.files_of_table(&name)? {
             directory.hold_table(&name, files);
@@ -56,7 +56,7 @@ pub(super) fn hold_listed(directory: &Directory) -> Result<()> {
 }
 
 /// What was opened of tables before the end of the log was looked for.
-pub(super) struct Beside {
+pub(in crate::db) struct Beside {
     /// The files of hash tables; none of one that is being dropped.
     hash: BTreeMap<TableId, Option<Arc<dyn Disk>>>,
     rollups: BTreeMap<TableId, Arc<RollupTarget>>,
@@ -67,7 +67,7 @@ pub(super) struct Beside {
 
 impl Beside {
     /// Opens what engines have of the tables that there are by now.
-    pub(super) fn open(directory: &Directory, view: &View<'_>) -> Result<Beside> {
+    pub(in crate::db) fn open(directory: &Directory, view: &View<'_>) -> Result<Beside> {
         let mut beside = Beside {
             hash: BTreeMap::new(),
             rollups: BTreeMap::new(),
@@ -92,7 +92,7 @@ impl Beside {
     }
 
     /// Lets a hash table that is told have its files.
-    pub(super) fn hold_hash(
+    pub(in crate::db) fn hold_hash(
         &mut self,
         directory: &Directory,
         id: TableId,
@@ -117,7 +117,7 @@ impl Beside {
     }
 
     /// A roll-up table that is told.
-    pub(super) fn rollup(
+    pub(in crate::db) fn rollup(
         &mut self,
         directory: &Directory,
         id: TableId,
@@ -134,12 +134,12 @@ impl Beside {
     }
 
     /// Whether a table was made since.
-    pub(super) fn has_late(&self) -> bool {
+    pub(in crate::db) fn has_late(&self) -> bool {
         !self.late.is_empty()
     }
 
     /// Whether a table that was made late may have been opened as of another moment than all others.
-    pub(super) fn is_outrun(&self, view: &View<'_>) -> sapwood_wal::Result<bool> {
+    pub(in crate::db) fn is_outrun(&self, view: &View<'_>) -> sapwood_wal::Result<bool> {
         if self.is_outrun || self.late.is_empty() {
             return Ok(self.is_outrun);
         }

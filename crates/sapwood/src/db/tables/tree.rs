@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use sapwood_ptree::{Pool, TreeLayout};
+use sapwood_ptree::TreeLayout;
 
 use super::schemas::{self, Lasting};
-use super::{Db, Shared, Slot, check_new_name, other_engine};
+use crate::db::{Db, Slot, check_new_name, other_engine};
 use crate::formats::Formats;
-use crate::tree_table::Home;
 use crate::{Engine, Error, RecordLayout, Result, TreeEngineError, TreeTable, TreeTableOptions};
 
 impl Db {
@@ -101,7 +100,7 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn has_trees(&self) -> bool {
-        self.shared.trees.opened().is_some()
+        self.home().opened_pool().is_some()
     }
 
     /// Makes a tree table. The names are not locked meanwhile: its commit may wait for other threads,
@@ -113,22 +112,22 @@ impl Db {
         let table = self.make_tree(name, options, formats)?;
         let noted = self.note_tree(table.clone());
         if noted.is_err() {
-            table.named(self.pool()?.remove_tree(table.tree()))?;
+            table.named(self.home().pool()?.remove_tree(table.tree()))?;
         }
         noted
     }
 
     /// Makes a tree table that has no name yet but in the pool.
-    pub(super) fn make_tree(
+    pub(in crate::db) fn make_tree(
         &self,
         name: &str,
         options: &TreeTableOptions,
         formats: Option<Arc<Formats>>,
     ) -> Result<TreeTable> {
-        if let Some(directory) = &self.shared.directory {
+        if let Some(directory) = &self.home().directory {
             directory.expect_writable()?;
         }
-        let pool = self.pool()?;
+        let pool = self.home().pool()?;
         let layout = match options.layout {
             RecordLayout::Fixed8 => TreeLayout::Fixed,
             RecordLayout::Variable => TreeLayout::Bytes,
@@ -147,21 +146,11 @@ impl Db {
             cause => Error::TreeEngine { table: name.into(), cause },
         })?;
         let fields = options.fields.clone();
-        let table = TreeTable::new(name.into(), tree, fields, self.home());
+        let table = TreeTable::new(name.into(), tree, fields, Arc::clone(&self.shared.home));
         if let Some(formats) = formats {
             table.set_formats(formats);
         }
         Ok(table)
-    }
-
-    /// The pool of tree tables, made if there is none.
-    pub(crate) fn pool(&self) -> Result<&Pool> {
-        self.shared.trees.pool(&self.home())
-    }
-
-    fn home(&self) -> Home {
-        let Shared { directory, log, .. } = &*self.shared;
-        Home { directory: directory.clone(), log: log.clone() }
     }
 
     /// Gives a tree table its name, unless another kind of table has come by it.
@@ -182,12 +171,12 @@ impl Db {
     }
 
     fn note_stored_tree(&self, name: &str) -> Result<TreeTable> {
-        let pool = self.pool()?;
+        let pool = self.home().pool()?;
         let infos = pool.trees().map_err(Error::trees)?;
         let info = infos.into_iter().find(|info| info.name == name);
         let info = info.ok_or_else(|| Self::missing(&self.slots(), name))?;
         let tree = pool.tree(name).map_err(Error::trees)?;
-        self.note_tree(TreeTable::stored(&info, tree, self.home())?)
+        self.note_tree(TreeTable::stored(&info, tree, Arc::clone(&self.shared.home))?)
     }
 }
 
