@@ -184,7 +184,7 @@ impl FileSource {
         match &self.content {
             Content::Csv(file, _) | Content::Json(file, _) => file.widening().is_some(),
             #[cfg(feature = "columnar")]
-            Content::Columns(_) => false,
+            Content::Columns(file) => file.is_too_narrow(),
             Content::Several(files) => files.iter().any(FileSource::is_too_narrow),
         }
     }
@@ -242,7 +242,7 @@ impl FileSource {
                 Content::Json(file.widened(known)?, *layout)
             }
             #[cfg(feature = "columnar")]
-            Content::Columns(file) => Content::Columns(file.clone()),
+            Content::Columns(file) => Content::Columns(file.widened()?),
             Content::Several(files) => {
                 let wider = files.iter().map(|file| file.wider(wanted));
                 return several::of(wider.collect::<Result<_, _>>()?);

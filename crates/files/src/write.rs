@@ -6,6 +6,8 @@ mod sink;
 mod text;
 
 pub use sink::{Existing, FileSink};
+#[cfg(feature = "columnar")]
+pub(crate) use text::json;
 pub use text::{csv_text, write_json_object};
 
 use std::collections::HashMap;
@@ -15,8 +17,6 @@ use sapwood_schema::{Batch, SourceColumn, Type, Value};
 
 use crate::error::{Error, Result};
 use crate::format::Format;
-#[cfg(doc)]
-use crate::source::FileSource;
 use sink::Trouble;
 
 /// Writes rows one after the other. The file is there once it is [finished](Self::finish).
@@ -74,7 +74,7 @@ impl FileWriter {
         Self::with_metadata(format, columns, HashMap::new(), sink)
     }
 
-    /// Begins a file with texts that a reader finds by their names ([`FileSource::metadata`]); formats of text have no
+    /// Begins a file with texts that a reader finds by their names ([`metadata`](crate::FileSource::metadata)); formats of text have no
     /// place for them.
     ///
     /// # Errors

@@ -9,11 +9,11 @@ use arrow_array::types::{
     Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayAccessor, FixedSizeListArray};
+use arrow_array::{Array, ArrayAccessor};
 use arrow_schema::{DataType, TimeUnit};
-use sapwood_schema::{
-    DAY_SECONDS, DECIMAL_DIGITS_MAX, Data, Precision, Strings, Type, Value, Vector,
-};
+use sapwood_schema::{DAY_SECONDS, DECIMAL_DIGITS_MAX, Data, Precision, Strings, Type, Vector};
+
+use super::nested::{arrays, is_json, texts};
 
 /// The type of a column whose arrays are of this type; none if no column is.
 pub(crate) fn kind_of(array: &DataType) -> Option<Type> {
@@ -41,10 +41,13 @@ pub(crate) fn kind_of(array: &DataType) -> Option<Type> {
                 false => Type::Text,
             }
         }
-        DataType::FixedSizeList(item, len) => {
-            let kind = Type::Array(Box::new(kind_of(item.data_type())?), u16::try_from(*len).ok()?);
-            // There is a limit, and items have a fixed width.
-            return kind.to_string().parse().ok();
+        DataType::FixedSizeList(item, len) => match array_kind(item.data_type(), *len) {
+            Some(kind) => kind,
+            None => return is_json(array).then_some(Type::Text),
+        },
+        // Where all have as many items, they become arrays later.
+        DataType::List(_) | DataType::LargeList(_) | DataType::Map(..) => {
+            return is_json(array).then_some(Type::Text);
         }
         DataType::Date32 | DataType::Date64 => Type::Date,
         DataType::Time32(_) | DataType::Time64(_) => Type::Text,
@@ -61,12 +64,15 @@ pub(crate) fn kind_of(array: &DataType) -> Option<Type> {
         | DataType::LargeBinary
         | DataType::BinaryView
         | DataType::FixedSizeBinary(_) => Type::Bytes,
-        DataType::Dictionary(_, values) => match kind_of(values)? {
-            kind @ (Type::Text | Type::Bytes) if **values != DataType::Null => kind,
-            _ => return None,
-        },
+        DataType::Dictionary(_, values) => return kind_of(values),
         _ => return None,
     })
+}
+
+/// The type of lists of a fixed length; none if their items have no fixed width, or are too many.
+fn array_kind(item: &DataType, len: i32) -> Option<Type> {
+    let kind = Type::Array(Box::new(kind_of(item)?), u16::try_from(len).ok()?);
+    kind.to_string().parse().ok()
 }
 
 /// The notice of a column whose values are read as others.
@@ -146,7 +152,15 @@ pub(crate) fn vector_of(
             });
             Data::Huge(numbers.collect::<Result<_, _>>()?)
         }
-        DataType::FixedSizeList(..) => arrays(array.as_fixed_size_list(), kind, is_null)?,
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..)
+            if matches!(kind, Type::Array(..)) =>
+        {
+            arrays(array, kind, is_null)?
+        }
+        DataType::List(_)
+        | DataType::LargeList(_)
+        | DataType::FixedSizeList(..)
+        | DataType::Map(..) => texts(array, is_null)?,
         DataType::Date32 => whole::<Date32Type>(array),
         DataType::Date64 => {
             let millis = array.as_primitive::<Date64Type>().values().iter();
@@ -176,47 +190,19 @@ pub(crate) fn vector_of(
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
             let words = vector_of(dictionary.values().as_ref(), kind, &|_| false)?;
-            let Data::Bytes(words) = words.data else {
-                unreachable!("such dictionaries are left out")
-            };
             let keys = if words.is_empty() { Vec::new() } else { dictionary.normalized_keys() };
-            let mut values = Strings::new();
+            let mut values = words.emptied();
             for at in 0..array.len() {
-                let word = keys.get(at).filter(|_| !is_null(at)).map(|key| words.get(*key));
-                values.push(word.unwrap_or_default());
+                match keys.get(at).filter(|_| !is_null(at)) {
+                    Some(key) => values.push_from(&words, *key),
+                    None => values.push_null(),
+                }
             }
-            Data::Bytes(values)
+            values.data
         }
         other => unreachable!("columns of {other} are left out"),
     };
     Ok(Vector { data, nulls })
-}
-
-/// Lists of one length, as rows have them.
-fn arrays(
-    lists: &FixedSizeListArray,
-    kind: &Type,
-    is_null: impl Fn(usize) -> bool,
-) -> Result<Data, String> {
-    let Type::Array(item, _) = kind else { unreachable!("lists are arrays") };
-    let mut vector = Vector::of_type(kind);
-    for at in (0..lists.len()).filter(|at| !is_null(*at)) {
-        let items = vector_of(lists.value(at).as_ref(), item, &|_| false)?;
-        let items = (0..items.len()).map(|place| match items.value(place, item) {
-            Ok(Value::Null) => Err(format!("an array of {kind} has no nulls inside")),
-            Ok(value) => Ok(value.into_owned()),
-            Err(error) => Err(error.to_string()),
-        });
-        let items = Value::Array(items.collect::<Result<_, _>>()?);
-        while vector.len() < at {
-            vector.push_null();
-        }
-        vector.push_array(&items, kind);
-    }
-    while vector.len() < lists.len() {
-        vector.push_null();
-    }
-    Ok(vector.data)
 }
 
 fn decimals<T: ArrowPrimitiveType<Native: Into<i128>>>(

@@ -37,7 +37,8 @@ fn json_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn json(value: &Value<'_>) -> String {
+/// A value as JSON has it.
+pub(crate) fn json(value: &Value<'_>) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(_) | Value::Int(_) | Value::Huge(_) | Value::Decimal { .. } => {
