@@ -24,6 +24,15 @@ pub trait Catalog {
         self.open(name)
     }
 
+    /// Gives sources wider types, where the last statement met values that their types lack, and answers whether it did:
+    /// the statement is executed again then.
+    ///
+    /// # Errors
+    /// Why a source cannot be read.
+    fn widen(&self) -> SourceResult<bool> {
+        Ok(false)
+    }
+
     /// The tables that are there, for `show tables`: name, kind, rows if they are known.
     ///
     /// # Errors

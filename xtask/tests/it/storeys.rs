@@ -201,6 +201,21 @@ const HOUSES: &[House] = &[
         steps_up: &[],
     },
     House {
+        name: "files",
+        storeys: &[
+            &["error", "guard", "packing", "watch", "words"],
+            &["format", "message_pack", "names"],
+            &["input", "options", "pattern", "write"],
+            &["cuts", "habits", "members", "records"],
+            &["blocks", "content", "looks"],
+            &["field", "objects"],
+            &["text"],
+            &["columnar", "csv", "json"],
+            &["source"],
+        ],
+        steps_up: &[],
+    },
+    House {
         name: "sql",
         storeys: &[
             &["error", "like"],

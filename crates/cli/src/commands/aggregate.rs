@@ -22,12 +22,10 @@ use sapwood::aggregate::{
     self, Answer, Execution, Group, Layout, Plan, Progress, QueryError, Tally,
 };
 use sapwood::schema::{RowFormat, Schema, Type};
-use sapwood::sql::Source;
 use sapwood::{AnyTable, Error};
 
 use crate::args;
 use crate::rows::columns::Columns;
-use crate::rows::frames::FileSource;
 use crate::rows::key_columns::KeyColumns;
 use crate::rows::key_range::KeyBounds;
 use crate::rows::open_input::{Loaded, open_any_input};
@@ -38,6 +36,7 @@ use crate::terminal::format::{
 };
 use crate::terminal::stderr;
 use crate::terminal::ui::{Answers, Ui};
+use sapwood::files::FileSource;
 
 use explained::Explained;
 use fields::{Fields, Mixed};

@@ -16,8 +16,9 @@ use sapwood::sql::{Catalog, TableSummary, Tables};
 use sapwood::{AnyTable, Cut, Db, DbOptions, Engine, Error, HashEngineError, HashTableOptions};
 use serde_json::{Value, json};
 
-use crate::rows::columns::{Columns, distinct_names};
+use crate::rows::columns::Columns;
 use crate::rows::key_columns::KeyColumns;
+use sapwood::files::distinct_names;
 
 use crate::terminal::exit::{COLUMNS_TABLE, Failure, Outcome};
 use crate::terminal::format::quoted;

@@ -23,16 +23,14 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Instant;
 
+use sapwood::files::{FileSource, Malformed, ReadOptions, no_column};
 use sapwood::key::KeyEncode;
 use sapwood::schema::{RowFormat, Schema, SourceColumn, Type};
-use sapwood::sql::{Request, Source};
 use sapwood::{AnyTable, BulkLoad, Db, Engine, HashEngineError, OrderedEngineError, Transaction};
 
 use crate::args::key_spec::ColumnType;
 use crate::args::rows::{CompactAt, Duplicates, EngineName, Input};
-use crate::rows::columns::no_column;
 use crate::rows::counts::Counts;
-use crate::rows::frames::{FileSource, FrameOptions, Malformed};
 use crate::rows::kept::{Filling, Held};
 use crate::rows::key_columns::KeyColumns;
 use crate::rows::rows_table::{self, NewTable, Put, Rows};
@@ -131,7 +129,7 @@ fn load_into(
     }
     let started = Instant::now();
     let options = options_of(input);
-    let file = FileSource::open(&input.file, &options, ui)?;
+    let file = source::open(&input.file, &options, ui)?;
     check_key(input, &file)?;
     let asked = asked(&file)?;
     let table = match &mut keep {
@@ -293,7 +291,7 @@ fn check(input: &Input) -> Outcome<EngineName> {
 }
 
 /// How the file is read: with the types that were said.
-fn options_of(input: &Input) -> FrameOptions {
+fn options_of(input: &Input) -> ReadOptions {
     let key = input.key.iter().flat_map(|key| &key.columns);
     let typed = key.clone().filter_map(|(name, kind)| {
         let kind = match kind.as_ref()? {
@@ -306,23 +304,23 @@ fn options_of(input: &Input) -> FrameOptions {
     let said = input.text.said().iter().cloned();
     // A type beside the key is as good as one in --types.
     let types = said.chain(typed).collect();
-    FrameOptions {
+    ReadOptions {
         types,
         na: input.text.na.clone(),
         key: key.map(|(name, _)| name.clone()).collect(),
         malformed: Malformed::Skip,
         notes_max: usize::try_from(input.show_errors).unwrap_or(usize::MAX),
-        format: input.format,
+        format: input.format.map(Into::into),
         delimiter: input.text.delimiter,
-        ..FrameOptions::default()
+        ..ReadOptions::default()
     }
 }
 
 /// As [`options_of`], with the types that the columns of a table have.
-fn options_of_table(options: &FrameOptions, schema: &Schema, file: &FileSource) -> FrameOptions {
+fn options_of_table(options: &ReadOptions, schema: &Schema, file: &FileSource) -> ReadOptions {
     let columns = schema.columns();
     let there = columns.iter().filter(|column| has(file, &column.name));
-    FrameOptions {
+    ReadOptions {
         types: there.map(|it| (it.name.clone(), it.kind.clone())).collect(),
         key: schema.key_columns().iter().map(|at| columns[*at].name.clone()).collect(),
         ..options.clone()
@@ -513,9 +511,7 @@ impl Loader<'_> {
             Target::Load(_) => Order::OfKeys,
         };
         let encoder = Encoder::new(Arc::clone(&self.format), file, order);
-        let request =
-            Request { columns: encoder.wanted.clone(), with_ids: true, ..Request::default() };
-        let scan = file.scan(&request).map_err(Failure::Failed)?;
+        let scan = file.scan(&encoder.wanted, true)?;
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let threads = threads.min(scan.threads_max()).max(1);
         thread::scope(|scope| {

@@ -13,6 +13,7 @@ mod disaggregate;
 mod durability;
 mod either;
 mod engines;
+mod files;
 mod filled;
 mod full_disk;
 mod golden;
