@@ -158,7 +158,7 @@ impl Table<Ordered> {
     /// Writes the table's structure for a person to read.
     ///
     /// # Errors
-    /// What `out` answers.
+    /// Those of `out`.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -191,7 +191,7 @@ impl Table<Ordered> {
         }
     }
 
-    /// As [`map_at`](Self::map_at), of many keys.
+    /// The map with the entries that many keys belong to: see [`map_at`](Self::map_at).
     #[inline]
     fn map_at_all<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Result<&ChunkMap> {
         match &self.shared.entries {
@@ -218,7 +218,7 @@ impl Table<Ordered> {
         }
     }
 
-    /// What a change holds. A commit that lasts too long may wait for the closure that the change is made in.
+    /// Holds the keys of a change. A commit that takes too long may wait for the closure that the change is made in.
     #[inline]
     fn shared_keys<'k>(
         &self,

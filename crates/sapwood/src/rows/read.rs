@@ -55,7 +55,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
         self.table.get_with(&key, |value| read(self.row(&key, value)))
     }
 
-    /// Whether there is a row of a key.
+    /// True if there is a row of a key.
     ///
     /// # Errors
     /// [Those of rows](Rows#errors).
