@@ -143,6 +143,11 @@ enum Chore {
         #[arg(long)]
         bless: bool,
     },
+    /// Sizes and shapes of each crate, and the arrows between its files, of this checkout or another
+    Census {
+        /// Where the other checkout lies
+        folder: Option<PathBuf>,
+    },
     /// Licences and advisories of the dependencies (needs cargo-deny)
     Deny,
     /// Clones the last commit into target/ci and runs its .ci/run there
@@ -164,6 +169,15 @@ fn main() -> ExitCode {
             let all = || ["--workspace", "--all-features", "--tests"].map(str::to_owned).to_vec();
             let build = if build.is_empty() { all() } else { build };
             return binaries::run_all(root, &build, &filters);
+        }
+        Chore::Census { folder } => {
+            return match xtask::census::report(folder.as_deref().unwrap_or(root)) {
+                Ok(report) => {
+                    print!("{report}");
+                    ExitCode::SUCCESS
+                }
+                Err(why) => fail(&why),
+            };
         }
         Chore::Test { all: false } => chores::test(),
         Chore::Test { all: true } => chores::all(root),
@@ -194,9 +208,11 @@ fn main() -> ExitCode {
     };
     match steps {
         Ok(steps) => step::run_all(root, &steps),
-        Err(why) => {
-            eprintln!("error: {why}");
-            ExitCode::FAILURE
-        }
+        Err(why) => fail(&why),
     }
+}
+
+fn fail(why: &str) -> ExitCode {
+    eprintln!("error: {why}");
+    ExitCode::FAILURE
 }

@@ -10,6 +10,7 @@
 //!   is changed), so no state holds NaN.
 //! - I-SPEC: a state is used with the spec that made it.
 
+mod count;
 mod distinct;
 mod edge;
 mod extreme;
@@ -30,6 +31,7 @@ use sketch::Sketch;
 use sum::Moments;
 use top::Top;
 
+pub(crate) use count::{CountOverflow, add_counts};
 pub(crate) use distinct::{few_max as distinct_exact_max, standard_error as distinct_error};
 pub(crate) use extreme::Side;
 pub(crate) use figures::Figures;
@@ -76,15 +78,6 @@ pub(crate) enum State {
     Distinct(Distinct),
     Sketch(Box<Sketch>),
     Top(Box<Top>),
-}
-
-/// A counter passed its range. No honest state can: objects are fewer.
-#[derive(Debug)]
-pub(crate) struct CountOverflow;
-
-pub(crate) fn add_counts(left: &mut u64, right: u64) -> Result<(), CountOverflow> {
-    *left = left.checked_add(right).ok_or(CountOverflow)?;
-    Ok(())
 }
 
 impl Spec {

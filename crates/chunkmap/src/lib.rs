@@ -9,53 +9,28 @@
 //! useful for* data larger than memory, or for point access alone: a hash
 //! engine is faster there.
 
-mod abbreviation;
-mod add;
-mod batch;
-mod build;
-mod check;
-mod chunk;
-mod cluster;
-mod columns;
-mod compact;
-mod cursor;
-mod entering;
 mod error;
-mod hazards;
-mod held;
-mod inner;
-mod keys;
 pub mod layout;
 mod map;
 #[cfg(all(loom, test))]
 mod map_loom;
-mod navigate;
-mod nearest;
+mod node;
 mod options;
-mod range;
-mod rebalance;
-mod record;
-mod removal;
-mod run;
-mod scan;
-mod shape;
-mod split_points;
-mod stats;
-mod striped;
+mod read;
 mod tree;
-mod value;
-mod writing;
+mod upkeep;
+mod write;
 
-pub use check::Corruption;
-pub use columns::{Piece, WIDTH_MAX, Widths};
 pub use error::{BatchError, Error, Result};
 pub use layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use map::ChunkMap;
 pub use options::Options;
-pub use range::{Entry, Range};
+pub use read::columns::{Piece, WIDTH_MAX, Widths};
+pub use read::range::{Entry, Range};
+pub use read::split_points::SplitPoints;
 pub use sapwood_engine::{Compute, Computed, Direction, KeyRange, Upsert};
 pub use sapwood_mem::Pages;
 pub use sapwood_mem::epoch::prepare_process;
-pub use split_points::SplitPoints;
-pub use stats::OrderedStats;
-pub use value::ValueMut;
+pub use upkeep::check::Corruption;
+pub use upkeep::stats::OrderedStats;
+pub use write::value::ValueMut;

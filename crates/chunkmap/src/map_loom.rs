@@ -3,11 +3,11 @@
 //! words of freed records are gone in a model, so a use after free panics.
 
 mod columns;
+mod journal;
 mod moves;
 mod rebalances;
 mod reclaim;
 mod scans;
-mod told;
 mod writes;
 
 use std::ops::ControlFlow;

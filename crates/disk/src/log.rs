@@ -27,65 +27,27 @@ use claims::Claims;
 use format::{HEADER_BYTES, Kind};
 use group::Group;
 use read::{Damaged, Read};
-use tail::{Part, Spare, Tail};
+use tail::{Spare, Tail};
 
 mod claims;
 mod damage;
 mod durability;
 mod format;
 mod group;
+mod options;
 mod read;
 mod renew;
+mod room;
 mod shared;
 mod tail;
 mod task;
 
 pub use damage::{Damage, LogSurvey, PartSurvey};
 pub use durability::Durability;
+pub use format::Lsn;
+pub use options::{LogOptions, LogStart};
 pub use shared::SharedLog;
 pub use task::Synced;
-
-/// A position in the log, in bytes from its beginning; headers of parts do not count.
-pub type Lsn = u64;
-
-/// How a log lies in files.
-#[derive(Debug, Clone)]
-pub struct LogOptions {
-    /// What the names of its files begin with.
-    pub prefix: String,
-    /// Bytes of its first part, and of the first of each opening; each next one has twice as many ...
-    pub part_bytes_min: u64,
-    /// ... up to so many.
-    pub part_bytes_max: u64,
-    /// Files that are kept to be used again.
-    pub spares: usize,
-    /// The time after which what was appended is synced, by a thread of the log. By default, and
-    /// where it is `None`, a log is synced when a caller wants it.
-    pub sync_interval: Option<Duration>,
-}
-
-impl Default for LogOptions {
-    fn default() -> LogOptions {
-        LogOptions {
-            prefix: "redo".to_owned(),
-            part_bytes_min: 1 << 20,
-            part_bytes_max: 64 << 20,
-            spares: 2,
-            sync_interval: None,
-        }
-    }
-}
-
-/// Where reading a log begins, and how far it must come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LogStart {
-    /// The first record that is wanted.
-    pub lsn: Lsn,
-    /// The number of the part that it is in, as [`Log::position`] said.
-    pub part: u64,
-    /// The log was synced up to there: one that ends before is damaged.
-    pub durable: Lsn,
-}
 
 /// A log that is open to be appended to. Threads share it.
 ///

@@ -45,6 +45,7 @@ use std::time::Duration;
 
 pub use crash::CrashImages;
 pub use faults::{Faults, ReadFault, SyncFault, WriteFault};
+pub use state::SECTOR_BYTES;
 
 use crate::{
     BLOCK_BYTES, Blocks, CachedFile, Clock, Disk, File, Folders, Mapped, Presence, Read, Reading,
@@ -52,9 +53,6 @@ use crate::{
 };
 use clock::SimClock;
 use state::{FileId, Name, NameChange, ROOT, State, Watch};
-
-/// Bytes that the media write whole or not at all.
-pub const SECTOR_BYTES: usize = 512;
 
 /// A folder of files in memory, with folders in it ([`SimDisk::folders`]); clones are the same folder. A crash is one
 /// moment of all of them, and so are faults and the count of changes.
@@ -237,6 +235,14 @@ impl SimDisk {
 
     fn handle(&self, id: FileId, name: &str) -> Arc<dyn File> {
         Arc::new(SimFile { disk: self.clone(), id, name: name.to_owned() })
+    }
+}
+
+impl Iterator for CrashImages {
+    type Item = SimDisk;
+
+    fn next(&mut self) -> Option<SimDisk> {
+        self.next_state().map(SimDisk::with)
     }
 }
 

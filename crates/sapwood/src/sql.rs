@@ -59,6 +59,7 @@ mod catalog;
 mod change;
 #[cfg(feature = "files")]
 mod files;
+mod query;
 mod ranges;
 #[cfg(feature = "rollup")]
 mod rollup;

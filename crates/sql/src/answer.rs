@@ -36,6 +36,17 @@ impl Answer {
         &self.columns
     }
 
+    /// The number of the column with a name.
+    ///
+    /// # Errors
+    /// The names of the columns, if there is no such.
+    pub fn column(&self, name: &str) -> Result<usize> {
+        self.columns.iter().position(|column| column.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.columns.iter().map(|column| &column.name[..]).collect();
+            Error::meaning(format!("the answer has no column `{name}`, but {}", names.join(", ")))
+        })
+    }
+
     /// The number of rows.
     pub fn len(&self) -> usize {
         self.rows

@@ -1,9 +1,9 @@
 //! Absences: `unsafe`, mapped memory and files outside the crates that exist for them.
 
-use crate::rust::{lines_saying, words};
 use crate::workspace::{self, expect_none, read, root};
 use cargo_metadata::MetadataCommand;
 use std::path::{Path, PathBuf};
+use xtask::rust::{lines_saying, words};
 
 /// Folders whose code may be unsafe. The shim, which only tests link, stands in for the C library.
 const UNSAFE: &[&str] = &["crates/mem", "crates/chunkmap", "crates/hashlog", "crates/shim"];

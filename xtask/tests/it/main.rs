@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod boundaries;
+mod circles;
 mod commands;
 mod dependencies;
 mod documents;
@@ -11,6 +12,5 @@ mod facade;
 mod invariants;
 mod markdown;
 mod names;
-mod rust;
 mod storeys;
 mod workspace;

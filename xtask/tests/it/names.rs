@@ -1,8 +1,9 @@
 //! The names of the workspace: files, crates, items.
 
-use crate::{rust, workspace};
+use crate::workspace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use xtask::rust;
 
 /// Names that are not ours and may stand in ARCHITECTURE.md.
 const FOREIGN: &[&str] = &["unsafe"];

@@ -1,11 +1,11 @@
 //! Modules inside a crate use those below them.
 
-use crate::rust::{Word, words};
 use crate::workspace::{expect_none, files_ending, read};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use xtask::rust::{Word, ends_with, production, words};
 
-/// A crate, its storeys from the ground up, and the steps up that are left.
+/// A crate or a folder of one, its storeys from the ground up, and the steps up that are left.
 ///
 /// A module may use those of lower storeys, and its neighbours in its own. A step up is listed with
 /// the module that takes it first; a list only gets shorter.
@@ -56,18 +56,49 @@ const HOUSES: &[House] = &[
     House {
         name: "chunkmap",
         storeys: &[
-            &["abbreviation", "error", "hazards", "layout", "striped"],
-            &["held", "inner", "options", "shape"],
-            &["record"],
-            &["chunk"],
-            &["build", "cursor"],
-            &["keys", "nearest", "tree"],
-            &["compact", "entering", "map", "value", "writing"],
-            &["add", "check", "cluster", "rebalance", "removal", "scan", "stats"],
-            &["run"],
-            &["batch", "columns"],
-            &["range", "split_points"],
+            &["error", "layout"],
+            &["options"],
+            &["node"],
+            &["tree"],
+            &["map"],
+            &["read", "upkeep"],
+            &["write"],
+        ],
+        steps_up: &[],
+    },
+    House {
+        name: "chunkmap/node",
+        storeys: &[
+            &["abbreviation", "hazard_pointers", "reentrancy"],
+            &["record", "shape"],
+            &["chunk", "enter"],
+            &["build", "cursor", "inner"],
+            &["nearest", "sorted_keys"],
+        ],
+        steps_up: &[],
+    },
+    House {
+        name: "chunkmap/read",
+        storeys: &[
+            &["lock"],
+            &["get", "scan"],
+            &["columns", "range", "split_points"],
             &["navigate"],
+        ],
+        steps_up: &[],
+    },
+    House {
+        name: "chunkmap/upkeep",
+        storeys: &[&["check", "cluster", "rebalance", "stats"], &["compact"]],
+        steps_up: &[],
+    },
+    House {
+        name: "chunkmap/write",
+        storeys: &[
+            &["lock", "value"],
+            &["entry", "sorted_run"],
+            &["put", "update"],
+            &["add", "batch", "removal"],
         ],
         steps_up: &[],
     },
@@ -216,19 +247,20 @@ const HOUSES: &[House] = &[
     House {
         name: "sapwood",
         storeys: &[
-            &["engine", "error", "range", "rollup", "schema", "value"],
+            &["engine", "error", "rollup", "schema", "value"],
             &["aggregate"],
-            &["record", "row"],
+            &["row"],
             &["db_options", "hash_options", "ordered_options", "rollup_options", "tree_options"],
             &["stored_options"],
             &["formats", "key_versions"],
-            &["directory"],
+            &["directory", "table"],
             &["db_log", "log_reader"],
+            &["home"],
             &["hash_table", "no_rollups", "ordered_table", "rollup_table", "tree_table"],
-            &["table"],
+            &["any_table"],
             &["transaction"],
             &["rows"],
-            &["db", "records"],
+            &["db"],
             &["backup", "bulk_load", "sql"],
             &["fuzzing"],
         ],
@@ -318,9 +350,12 @@ fn complaints(house: &House) -> Vec<String> {
     complaints
 }
 
-/// The modules of a crate, and the names after `crate::` in each.
+/// The modules of a crate or a folder, and the names after its path in each.
 fn uses(name: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let sources = Path::new("crates").join(name).join("src");
+    let (name, folder) = name.split_once('/').unwrap_or((name, ""));
+    let sources = Path::new("crates").join(name).join("src").join(folder);
+    let folders = folder.split('/').filter(|folder| !folder.is_empty());
+    let prefix: Vec<_> = std::iter::once("crate").chain(folders).collect();
     let mut uses = BTreeMap::<_, BTreeSet<String>>::new();
     for path in files_ending(".rs") {
         let Ok(below) = path.strip_prefix(&sources) else { continue };
@@ -332,74 +367,19 @@ fn uses(name: &str) -> BTreeMap<String, BTreeSet<String>> {
             continue;
         }
         let module = parts[0].clone().into_owned();
-        let used = names_of_crate(&without_tests(words(&read(&path))));
+        let used = names_behind(&prefix, &production(words(&read(&path))).words);
         let of_others = used.into_iter().filter(|used| *used != module);
         uses.entry(module.clone()).or_default().extend(of_others);
     }
     uses
 }
 
-/// The words of a source without its items for tests.
-fn without_tests(words: Vec<Word>) -> Vec<Word> {
-    let mut kept = Vec::new();
-    let mut words = words.into_iter().peekable();
-    while let Some(word) = words.next() {
-        kept.push(word);
-        if !says(&kept, &["#", "[", "cfg", "("]) {
-            continue;
-        }
-        let condition = take_group(&mut words, 2);
-        let texts: Vec<_> = condition.iter().map(|word| word.text.as_str()).collect();
-        let is_negated = texts.contains(&"not");
-        if !texts.contains(&"test") || is_negated && texts.first() == Some(&"not") {
-            kept.extend(condition);
-            continue;
-        }
-        // The item ends with a semicolon or a block.
-        while let Some(word) = words.next() {
-            match word.text.as_str() {
-                ";" => break,
-                "{" => {
-                    take_group(&mut words, 1);
-                    break;
-                }
-                _ => {}
-            }
-        }
-    }
-    kept
-}
-
-fn says(words: &[Word], last: &[&str]) -> bool {
-    words.len() >= last.len()
-        && words[words.len() - last.len()..]
-            .iter()
-            .map(|word| word.text.as_str())
-            .eq(last.iter().copied())
-}
-
-/// The words up to the end of so many groups that are open.
-fn take_group(words: &mut impl Iterator<Item = Word>, open: usize) -> Vec<Word> {
-    let mut depth = open;
-    let mut taken = Vec::new();
-    while depth > 0
-        && let Some(word) = words.next()
-    {
-        match word.text.as_str() {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => depth -= 1,
-            _ => {}
-        }
-        taken.push(word);
-    }
-    taken
-}
-
-/// The first name of each path that begins with `crate`.
-fn names_of_crate(words: &[Word]) -> BTreeSet<String> {
+/// The next name of each path that begins with a prefix.
+fn names_behind(prefix: &[&str], words: &[Word]) -> BTreeSet<String> {
+    let prefix: Vec<_> = prefix.iter().flat_map(|name| [*name, ":", ":"]).collect();
     let mut names = BTreeSet::new();
     for at in 0..words.len() {
-        if !says(&words[..at], &["crate", ":", ":"]) {
+        if !ends_with(&words[..at], &prefix) {
             continue;
         }
         if words[at].text != "{" {
@@ -436,7 +416,9 @@ fn paths_into_the_crate_are_noticed() {
         #[cfg(all(test, not(loom)))] mod tests { use crate::j; }
         #[cfg(not(test))] fn g() { crate::k::l() }
         #[cfg(test)] use crate::m; use crate::n;";
-    let names = names_of_crate(&without_tests(words(source)));
+    let names = names_behind(&["crate"], &production(words(source)).words);
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     assert_eq!(names, ["G", "a", "c", "d", "h", "k", "n"]);
+    let of_folder = names_behind(&["crate", "d"], &words("use crate::d::{e, F}; use crate::g::d;"));
+    assert!(of_folder.iter().eq(["F", "e"]));
 }

@@ -5,10 +5,9 @@ use std::sync::OnceLock;
 use sapwood_engine::{Addresses, ColumnBatch, RecordAddress, RecordRun, Validity};
 use sapwood_mem::vector::Level;
 
-use super::Action;
 use super::chunk::{AddressColumn, CHUNK, Chunk, Ints, Keys, Risks};
 use super::disaggregator::{Disaggregator, Weight};
-use super::field::Amount;
+use super::field::{Action, Amount};
 use super::select::{Guess, Guessed};
 use crate::columns::kernels::{self, Lanes, RUN};
 use crate::error::{Mismatch, Why};

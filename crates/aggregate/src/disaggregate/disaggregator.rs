@@ -3,8 +3,8 @@
 use hashbrown::HashMap;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::field::{Change, Refusal, Target};
-use super::{Action, Disaggregation, Weighting};
+use super::disaggregation::{Disaggregation, Weighting};
+use super::field::{Action, Change, Refusal, Target};
 use crate::error::{QueryError, Result};
 use crate::plan::compiled::Compiled;
 use crate::question::aggregate::Aggregate;
@@ -42,8 +42,19 @@ pub(super) enum Weight {
     Listed(HashMap<Box<[u8]>, u64>),
 }
 
+impl Disaggregation {
+    /// Checks that the parts fit together, and makes ready to collect.
+    ///
+    /// # Errors
+    /// [`QueryError::Query`](crate::QueryError::Query): a name that is not known, a field that cannot be
+    /// changed, a weight that is no number, two weights for one key.
+    pub fn compile(&self) -> Result<Disaggregator> {
+        Disaggregator::new(self)
+    }
+}
+
 impl Disaggregator {
-    pub(super) fn new(asked: &Disaggregation) -> Result<Disaggregator> {
+    fn new(asked: &Disaggregation) -> Result<Disaggregator> {
         let mut figures = vec![Aggregate::sum(&asked.field[..]).named("field")];
         if let Weighting::InProportionTo(field) = &asked.weighting {
             figures.push(Aggregate::sum(&field[..]).named("weight"));

@@ -5,11 +5,19 @@
 
 use std::fmt;
 
-use super::Action;
 use crate::error::{QueryError, Result, Why};
 use crate::question::layout::{Field, Part, Place, Read};
 use crate::value::number::{Form, Number, Order};
 use crate::value::{Float, Value};
+
+/// What is done with an object's part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// The field becomes the part. Doing it twice is doing it once.
+    Set,
+    /// The part is added to the field.
+    Add,
+}
 
 /// What a field holds, before or after a change.
 #[derive(Debug, Clone, Copy, PartialEq)]

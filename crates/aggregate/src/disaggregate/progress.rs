@@ -2,8 +2,7 @@
 
 use sapwood_mem::vector::Level;
 
-use super::Action;
-use super::field::{Amount, Change, Refusal};
+use super::field::{Action, Amount, Change, Refusal};
 use super::recorded::Recorded;
 use super::shares::{Share, Shares};
 use crate::columns::kernels;

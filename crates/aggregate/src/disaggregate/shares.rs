@@ -3,12 +3,11 @@
 use sapwood_engine::{HeldKeys, RecordAddress, RecordRun};
 use sapwood_mem::vector::Level;
 
-use super::Action;
 use super::apportion;
 use super::chunk::{AddressIter, Chunk, Ints, Keys};
 use super::collect::Collected;
 use super::disaggregator::{Disaggregator, Weight};
-use super::field::Amount;
+use super::field::{Action, Amount};
 use super::recorded::{Recorded, value_of};
 use super::select::{Bound, WordBound};
 use crate::columns::kernels;

@@ -2,7 +2,7 @@
 
 use sapwood_mem::vector::Level;
 
-use super::Side;
+use super::extreme::Side;
 use crate::columns::kernels;
 
 /// What a run gives to a state.

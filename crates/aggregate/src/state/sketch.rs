@@ -12,8 +12,8 @@
 
 use std::collections::BTreeMap;
 
+use super::count::{CountOverflow, add_counts};
 use super::extreme::{self, Side};
-use super::{CountOverflow, add_counts};
 use crate::value::stored::{self, Corrupt, Reader};
 use crate::value::{Float, Value};
 

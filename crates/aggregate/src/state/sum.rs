@@ -7,7 +7,7 @@
 
 use num_bigint::{BigInt, BigUint, Sign};
 
-use super::{CountOverflow, add_counts};
+use super::count::{CountOverflow, add_counts};
 use crate::value::exact::{Exact, quotient};
 use crate::value::float_sum::FloatSum;
 use crate::value::stored::{Corrupt, Reader};

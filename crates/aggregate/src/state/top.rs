@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::{CountOverflow, add_counts};
+use super::count::{CountOverflow, add_counts};
 use crate::value::Value;
 use crate::value::stored::{self, Corrupt, Reader};
 

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use super::{model, small_map, spawn};
-use crate::chunk::{Find, Wanted};
-use crate::hazards::Bits;
+use crate::node::chunk::{Find, Wanted};
+use crate::node::hazard_pointers::Bits;
 use crate::{ChunkMap, Piece, Widths};
 
 /// How many of the keys a look-up by columns shows.

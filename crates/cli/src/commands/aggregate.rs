@@ -22,7 +22,7 @@ use sapwood::aggregate::{
     self, Answer, Execution, Group, Layout, Plan, Progress, QueryError, Tally,
 };
 use sapwood::schema::{RowFormat, Schema, Type};
-use sapwood::{Error, Table};
+use sapwood::{AnyTable, Error};
 
 use crate::args;
 use crate::rows::columns::Columns;
@@ -218,7 +218,7 @@ fn usage_of_columns(
 
 /// Runs the query, with a bar, until the user stops it.
 fn answer(
-    table: &Table,
+    table: &AnyTable,
     keys: &KeyColumns,
     ground: Ground,
     query: &aggregate::Compiled,
@@ -360,7 +360,7 @@ mod tests {
             .aggregates(vec![Aggregate::sum("n")])
             .compile()
             .expect("a query");
-        for table in [Table::from(ordered), Table::from(hash)] {
+        for table in [AnyTable::from(ordered), AnyTable::from(hash)] {
             let answer_until = |interrupt: Cancel| {
                 let ui = Ui::quiet(Interrupt::of(interrupt));
                 let execution = Execution::new().threads(2);

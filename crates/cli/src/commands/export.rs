@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
-use sapwood::{Db, Engine, Table};
+use sapwood::{AnyTable, Db, Engine};
 use serde_json::{Value, json};
 
 use sapwood::files::Format;
@@ -112,7 +112,7 @@ fn sink(args: &Export, to: Option<&Path>, packing: Packing) -> Outcome<FileSink>
 
 /// Shows all rows, and answers how many there are; about how many are expected.
 fn walk(
-    table: &Table,
+    table: &AnyTable,
     expected: u64,
     to: Option<&Path>,
     ui: &Ui,
@@ -197,7 +197,7 @@ impl Answer<'_> {
     }
 }
 
-fn engine_name(table: &Table) -> &'static str {
+fn engine_name(table: &AnyTable) -> &'static str {
     match table.engine() {
         Engine::Hash => "hash",
         Engine::Tree => "tree",
@@ -215,7 +215,7 @@ fn file_word(args: &Export) -> String {
 fn import_command(
     args: &Export,
     format: Format,
-    table: &Table,
+    table: &AnyTable,
     form: &Form,
     description: &Description,
 ) -> String {

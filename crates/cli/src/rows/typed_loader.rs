@@ -26,7 +26,7 @@ use std::time::Instant;
 use sapwood::files::{FileSource, Malformed, ReadOptions, no_column};
 use sapwood::key::KeyEncode;
 use sapwood::schema::{RowFormat, Schema, SourceColumn, Type};
-use sapwood::{BulkLoad, Db, Engine, HashEngineError, OrderedEngineError, Table, Transaction};
+use sapwood::{AnyTable, BulkLoad, Db, Engine, HashEngineError, OrderedEngineError, Transaction};
 
 use crate::args::key_spec::ColumnType;
 use crate::args::rows::{CompactAt, Duplicates, EngineName, Input};
@@ -70,7 +70,7 @@ pub(crate) enum Keyless {
 pub(crate) struct TypedLoaded {
     pub(crate) db: Db,
     /// None where `--strict` refuses the rows, and nothing of them is there.
-    pub(crate) table: Option<Table>,
+    pub(crate) table: Option<AnyTable>,
     pub(crate) schema: Schema,
     pub(crate) keys: KeyColumns,
     pub(crate) counts: Counts,
@@ -175,7 +175,7 @@ fn kept_table(
     keep: &mut Keep<'_>,
     file: &FileSource,
     ui: &Ui,
-) -> Outcome<Option<(Table, Held)>> {
+) -> Outcome<Option<(AnyTable, Held)>> {
     keep.promise = Some(ui.interrupt.promise());
     let filling = keep.filling.insert(Filling::begin(keep.directory, &input.table)?);
     match filling.table()? {
@@ -200,7 +200,7 @@ fn infer(
     input: &Input,
     options: &ReadOptions,
     file: FileSource,
-    there: Option<&Table>,
+    there: Option<&AnyTable>,
     asked: Option<&[String]>,
 ) -> Outcome<Inferred> {
     let Some(table) = there else {
@@ -227,7 +227,7 @@ fn target<'a>(
     engine: EngineName,
     keep: Option<&Keep<'_>>,
     schema: &Schema,
-    there: Option<(Table, Held)>,
+    there: Option<(AnyTable, Held)>,
     db: &'a Db,
 ) -> Outcome<(Target<'a>, Held)> {
     let new = NewTable {
@@ -253,7 +253,7 @@ fn settle(
     db: &Db,
     keep: Option<&mut Keep<'_>>,
     ui: &Ui,
-) -> Outcome<Table> {
+) -> Outcome<AnyTable> {
     match target {
         Target::Table(Rows { table, transaction }) => {
             // Not before: a load that fails leaves the table as it was.
@@ -277,13 +277,13 @@ enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    fn of(table: Table, db: &'a Db) -> Outcome<Target<'a>> {
+    fn of(table: AnyTable, db: &'a Db) -> Outcome<Target<'a>> {
         let transaction = table.as_tree().map(|_| db.begin()).transpose()?;
         Ok(Target::Table(Rows { table, transaction }))
     }
 
     /// The table, if it is there before its rows last.
-    fn into_table(self) -> Option<Table> {
+    fn into_table(self) -> Option<AnyTable> {
         match self {
             Target::Table(rows) => Some(rows.table),
             Target::Load(_) => None,
@@ -395,11 +395,11 @@ fn check_key(input: &Input, file: &FileSource) -> Outcome {
 fn keep_empty(
     input: &Input,
     engine: EngineName,
-    table: Table,
+    table: AnyTable,
     filling: &Filling,
     file: &FileSource,
     ui: &Ui,
-) -> Outcome<Option<Table>> {
+) -> Outcome<Option<AnyTable>> {
     let fits = table.engine() == engine.engine()
         && table.schema().is_some_and(|schema| fits(input, schema, file).is_ok());
     if fits {
@@ -479,7 +479,7 @@ fn widened(input: &Input, before: &Schema, file: &FileSource) -> Outcome<(Schema
 }
 
 /// Widens columns of a table.
-fn widen(db: &Db, table: &Table, widenings: Vec<Widening>, ui: &Ui) -> Outcome {
+fn widen(db: &Db, table: &AnyTable, widenings: Vec<Widening>, ui: &Ui) -> Outcome {
     for Widening { column, kind, wider } in widenings {
         db.widen_column(table.name(), &column, wider.clone())?;
         ui.notice(format_args!(

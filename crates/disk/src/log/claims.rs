@@ -7,12 +7,9 @@
 //! |---|---|---|
 //! | `free` | claims, by any thread; appends, sync and new parts, under the tail's lock; all Relaxed: a claim counts by its place among the changes of this one word | as it is written |
 
-use std::io;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::format::{FRAGMENT_MAX, HEADER_BYTES};
-use super::tail::Tail;
-use super::{Shared, lock};
 
 /// The room that no claim has.
 #[derive(Debug)]
@@ -21,7 +18,7 @@ pub(super) struct Claims {
 }
 
 /// Taken while a part is begun, beyond all room that there is.
-const CLOSED: u64 = 1 << 60;
+pub(super) const CLOSED: u64 = 1 << 60;
 
 /// Bytes that some records take which have so many bytes together, each by itself or all as one.
 pub(super) fn claimed_bytes(payload: usize, records: usize) -> u64 {
@@ -67,41 +64,5 @@ impl Claims {
 
     fn add(&self, bytes: i64) {
         self.free.fetch_add(bytes, Ordering::Relaxed);
-    }
-}
-
-impl Shared {
-    pub(super) fn claim(&self, bytes: u64) -> io::Result<u64> {
-        self.group.check()?;
-        if !self.claims.try_take(bytes) {
-            self.claim_slow(bytes)?;
-        }
-        Ok(bytes)
-    }
-
-    /// Claims room in another part.
-    #[cold]
-    fn claim_slow(&self, bytes: u64) -> io::Result<()> {
-        let mut tail = lock(&self.tail);
-        self.claims.take(bytes);
-        if self.claims.claimed(tail.room()) <= tail.room() {
-            return Ok(());
-        }
-        self.begin_part(&mut tail).inspect_err(|_| self.claims.give_back(bytes))
-    }
-
-    /// Goes on in another part, which has room for all claims.
-    pub(super) fn begin_part(&self, tail: &mut Tail) -> io::Result<()> {
-        let room = tail.room();
-        // No claim is granted from room that is about to go.
-        self.claims.take(CLOSED);
-        let wanted = self.claims.claimed(room).saturating_sub(CLOSED);
-        let Shared { disk, id, options, .. } = self;
-        let begun = tail.begin_part(&**disk, *id, options, self.group.durable(), wanted);
-        if begun.is_ok() {
-            self.claims.moved(room, tail.room());
-        }
-        self.claims.give_back(CLOSED);
-        begun
     }
 }

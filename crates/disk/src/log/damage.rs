@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
 
-use super::Lsn;
+use super::format::Lsn;
 
 /// A place in a file where the log is not what was written. An error of [`Log::open`](super::Log::open) of kind
 /// `InvalidData` has it inside.

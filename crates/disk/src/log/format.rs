@@ -11,9 +11,11 @@
 
 use std::io;
 
-use super::Lsn;
 use crate::checksum::Behind;
 use crate::is_later_version;
+
+/// A position in the log, in bytes from its beginning; headers of parts do not count.
+pub type Lsn = u64;
 
 /// Bytes of a part's header.
 pub(super) const PART_HEADER_BYTES: u64 = 4096;

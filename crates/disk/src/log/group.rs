@@ -17,7 +17,8 @@ use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::{Lsn, Shared, lock};
+use super::format::Lsn;
+use super::{Shared, lock};
 use crate::Clock;
 
 /// All that wait for syncs.

@@ -6,8 +6,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::damage::Damage;
-use super::format::{self, HEADER_BYTES, Kind, NUMBERS, PART_HEADER_BYTES, PartHeader, Verifier};
-use super::{LogStart, Lsn, Part};
+use super::format::{
+    self, HEADER_BYTES, Kind, Lsn, NUMBERS, PART_HEADER_BYTES, PartHeader, Verifier,
+};
+use super::options::LogStart;
+use super::tail::Part;
 use crate::{CachedFile, Disk, Presence};
 
 /// Bytes that are read in one go.

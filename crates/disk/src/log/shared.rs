@@ -4,7 +4,8 @@ use std::fmt::Debug;
 use std::io;
 use std::sync::Arc;
 
-use super::{Log, Lsn};
+use super::Log;
+use super::format::Lsn;
 
 /// What an engine has of a log that it shares with others: records of different engines have one order, and what
 /// is left of them after a crash is a prefix of all. Whatever opens the log tells each engine its own.

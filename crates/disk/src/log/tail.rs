@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use super::claims::Claims;
-use super::format::{self, HEADER_BYTES, Kind, PART_HEADER_BYTES, PartHeader};
-use super::{LogOptions, Lsn};
+use super::format::{self, HEADER_BYTES, Kind, Lsn, PART_HEADER_BYTES, PartHeader};
+use super::options::LogOptions;
 use crate::{CachedFile, Disk, Mapped, Presence, is_full};
 
 /// Bytes that media write whole: a synced record is padded to them, so that none is written again.

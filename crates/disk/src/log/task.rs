@@ -6,8 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use super::Log;
+use super::format::Lsn;
 use super::group::Task;
-use super::{Log, Lsn};
 
 /// A log that is to last up to some record: a future, for [`Log::synced`]. It needs no runtime. One
 /// that is dropped waits for nothing, and nothing is left of it.

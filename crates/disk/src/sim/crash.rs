@@ -7,7 +7,6 @@ use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
-use super::SimDisk;
 use super::state::{FileId, FileState, Names, ROOT, State, Write, overlay};
 
 /// One image of many, more often than by chance that of which all is lost, or all kept.
@@ -99,7 +98,7 @@ fn image(of: &State, names: &Names, mut files: BTreeMap<FileId, Arc<Vec<u8>>>) -
     image
 }
 
-/// The images that [`SimDisk::crash_images`] gives.
+/// The images that [`SimDisk::crash_images`](super::SimDisk::crash_images) gives.
 #[derive(Debug)]
 pub struct CrashImages {
     state: State,
@@ -134,6 +133,29 @@ impl CrashImages {
     /// Whether every combination is among the images.
     pub fn exhaustive(&self) -> bool {
         self.exhaustive
+    }
+
+    /// The next image.
+    pub(super) fn next_state(&mut self) -> Option<State> {
+        if self.next == self.limit {
+            return None;
+        }
+        let number = self.next;
+        self.next += 1;
+        Some(match number {
+            // Digits of the number, in a base for each change.
+            _ if self.exhaustive => {
+                let mut rest = number;
+                self.image(|ways| {
+                    let way = rest % ways as usize;
+                    rest /= ways as usize;
+                    way as u8
+                })
+            }
+            0 => self.image(|_| 0),
+            1 => self.image(|_| 1),
+            _ => random_image(&self.state, number as u64),
+        })
     }
 
     /// The image in which the changes go these ways.
@@ -179,31 +201,4 @@ fn image_by_ways(state: &State, reached: &[FileId], way: &mut dyn FnMut(u8) -> u
         files.insert(*id, bytes);
     }
     image(state, &names, files)
-}
-
-impl Iterator for CrashImages {
-    type Item = SimDisk;
-
-    fn next(&mut self) -> Option<SimDisk> {
-        if self.next == self.limit {
-            return None;
-        }
-        let number = self.next;
-        self.next += 1;
-        let state = match number {
-            // Digits of the number, in a base for each change.
-            _ if self.exhaustive => {
-                let mut rest = number;
-                self.image(|ways| {
-                    let way = rest % ways as usize;
-                    rest /= ways as usize;
-                    way as u8
-                })
-            }
-            0 => self.image(|_| 0),
-            1 => self.image(|_| 1),
-            _ => random_image(&self.state, number as u64),
-        };
-        Some(SimDisk::with(state))
-    }
 }

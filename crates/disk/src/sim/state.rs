@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use super::crash;
 use super::faults::{Faults, ReadFault, SyncFault, WriteFault};
-use crate::SECTOR_BYTES;
+
+/// Bytes that the media write whole or not at all.
+pub const SECTOR_BYTES: usize = 512;
 
 /// Bytes of a cache line, in which persistent memory gets what is stored to it.
 const LINE_BYTES: usize = 64;

@@ -8,7 +8,7 @@
 //!
 //! # Invariants
 //! - I-HEIGHT: all leaves are at level 1, the root is at the level that the head's height says.
-//! - I-FILL: a node has [`fill_least`] entries or more, the root and nodes on the left and right
+//! - I-FILL: a node has `fill_least` entries or more, the root and nodes on the left and right
 //!   edges at least one. A node on an edge that is full gives up no half of its entries to an
 //!   insert beyond the edge: keys that come in order leave full nodes.
 //! - I-FREE: see [`node`].
@@ -21,40 +21,28 @@ use std::ops::Bound;
 use sapwood_engine::Direction;
 use smallvec::SmallVec;
 
-use super::entry::{Entry, Probe, TreeLayout};
+use super::entry::{Entry, Probe};
 use super::structure::{Flow, Head, Inserted, Looks, Part, Place, Reached, Structure};
 use crate::error::{Error, Result};
 use crate::object::ObjectId;
 use crate::transaction::Transaction;
 use crate::view::View;
-use node::{INNER_SLOTS, LEAF, LEAF_SLOTS, Node, NodeEdit, slots};
+use node::{LEAF, LEAF_SLOTS, Node, NodeEdit, slots};
+use search::{HEIGHT_MAX, Search, fill_least, height, search};
 
 mod build;
 mod check;
 mod node;
+mod search;
 #[cfg(test)]
 mod tests;
 mod walk;
 #[cfg(test)]
 pub(crate) use node::layout;
 
-/// Fewest entries of a node that is on no edge. A third of the slots, and not half: a node that was
-/// merged or balanced is some removals away from the next time.
-const fn fill_least(level: usize) -> usize {
-    (if level == LEAF { LEAF_SLOTS } else { INNER_SLOTS }) / 3
-}
-/// Levels of the tallest tree. One of 2^48 nodes with [`fill_least`] entries each has 15.
-const HEIGHT_MAX: usize = 16;
-
 /// A tree of nodes with up to 21 or 31 entries, balanced by splits and merges.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BTree;
-
-/// Where a key is, or would be, in a node.
-enum Search {
-    Found(usize),
-    Absent(usize),
-}
 
 /// A step of the way from the root to a leaf: a node, its entries, and the rank of the child that
 /// the way goes on to, or of the entry that it leads to.
@@ -215,58 +203,6 @@ impl Structure for BTree {
         // What fails half-way leaves nodes behind: nothing of the transaction may stay.
         tx.nested(|tx| build::build(tx, head, entries))
     }
-}
-
-/// Levels; none of an empty tree.
-#[inline]
-fn height(head: &Head) -> Result<usize> {
-    match (head.root, head.height) {
-        (0, 0) => Ok(0),
-        (1.., height @ 1..) if height <= HEIGHT_MAX as u64 => Ok(height as usize),
-        (_, height) => Err(wrong_height(head.id, height)),
-    }
-}
-
-#[cold]
-fn wrong_height(head: ObjectId, height: u64) -> Error {
-    Error::corrupt(head.index(), format!("a B-tree cannot have {height} levels"))
-}
-
-#[inline(always)]
-fn search(view: &impl View, layout: TreeLayout, node: &Node<'_>, key: Probe<'_>) -> Result<Search> {
-    let rank = node.count_below(key.head);
-    if rank < node.len && node.a(rank) == key.head {
-        return match layout {
-            TreeLayout::Fixed => Ok(Search::Found(rank)),
-            TreeLayout::Bytes => search_equal(view, layout, node, key, rank),
-        };
-    }
-    // By I-FREE no more than there are entries, unless the node is damaged.
-    Ok(Search::Absent(rank.min(node.len)))
-}
-
-/// Searches among the entries whose `a` is the key's, from `begin` on.
-fn search_equal(
-    view: &impl View,
-    layout: TreeLayout,
-    node: &Node<'_>,
-    key: Probe<'_>,
-    begin: usize,
-) -> Result<Search> {
-    let behind = match key.head.checked_add(1) {
-        Some(next) => node.count_below(next).min(node.len),
-        None => node.len,
-    };
-    let (mut low, mut high) = (begin, behind);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match layout.compare(view, key, node.entry(middle))? {
-            std::cmp::Ordering::Less => high = middle,
-            std::cmp::Ordering::Greater => low = middle + 1,
-            std::cmp::Ordering::Equal => return Ok(Search::Found(middle)),
-        }
-    }
-    Ok(Search::Absent(low))
 }
 
 /// Walks to a key, or to the leaf where it would be; the node that has it, and its rank there.

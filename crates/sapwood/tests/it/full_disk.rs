@@ -139,9 +139,9 @@ const OPERATIONS: [(&str, Operation); 30] = [
     ("tree remove", |it| it.tree.remove(b"a").map(drop)),
     ("transaction", |it| {
         it.db.transaction(|tx| {
-            tx.put(&it.hash, b"a", b"1")?;
-            tx.put(&it.ordered, b"a", b"1")?;
-            tx.put(&it.tree, b"a", b"1")
+            tx.table(&it.hash).put(b"a", b"1")?;
+            tx.table(&it.ordered).put(b"a", b"1")?;
+            tx.table(&it.tree).put(b"a", b"1")
         })
     }),
     ("batch", |it| {

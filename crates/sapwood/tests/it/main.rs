@@ -24,7 +24,6 @@ mod key_bytes;
 mod key_order;
 mod names;
 mod ordered_table;
-mod record;
 mod removal;
 mod rollup_table;
 mod rows;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use sapwood::Table;
+use sapwood::AnyTable;
 use sapwood::schema::{RowFormat, Schema};
 
 use super::{Answer, engine_name, file_word, quoted_word, sink, target, walk};
@@ -14,7 +14,7 @@ use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::ui::Ui;
 use sapwood::files::FileWriter;
 
-pub(super) fn export(table: &Table, row: &RowFormat, args: &Export, ui: &Ui) -> Outcome {
+pub(super) fn export(table: &AnyTable, row: &RowFormat, args: &Export, ui: &Ui) -> Outcome {
     let (to, format, packing) = target(args)?;
     let started = Instant::now();
     // A file that has been begun is taken away before the command ends.
@@ -44,7 +44,7 @@ pub(super) fn export(table: &Table, row: &RowFormat, args: &Export, ui: &Ui) -> 
 }
 
 /// The command that makes a table like it of the file.
-fn load_command(args: &Export, format: Format, table: &Table, schema: &Schema) -> String {
+fn load_command(args: &Export, format: Format, table: &AnyTable, schema: &Schema) -> String {
     let mut command = format!(
         "sapwood load {} --dir DIR --table {} --engine {}",
         file_word(args),

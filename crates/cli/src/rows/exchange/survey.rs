@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use sapwood::Table;
+use sapwood::AnyTable;
 
 use crate::args::key_spec::ColumnType;
 use crate::rows::columns::Columns;
@@ -30,7 +30,7 @@ pub(crate) struct Survey {
 /// The form that a table has by what is known of it; that of entries where nothing is, or where the
 /// format has no room for it, and why.
 fn own_form(
-    table: &Table,
+    table: &AnyTable,
     description: &Description,
     format: Format,
 ) -> (Form, Option<&'static str>) {
@@ -65,7 +65,7 @@ fn are_entry_names(names: &[String]) -> bool {
 
 /// Finds the form in which a table is written.
 pub(crate) fn survey(
-    table: &Table,
+    table: &AnyTable,
     description: &Description,
     format: Format,
     raw: bool,

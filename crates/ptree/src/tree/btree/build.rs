@@ -1,7 +1,7 @@
 //! B-trees from entries in order, from the leaves up.
 
-use super::HEIGHT_MAX;
 use super::node::{LEAF, NodeEdit, slots};
+use super::search::HEIGHT_MAX;
 use crate::error::{Error, Result};
 use crate::object::ObjectId;
 use crate::transaction::Transaction;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use super::node::{LEAF, Node};
-use super::{fill_least, height};
+use super::search::{fill_least, height};
 use crate::error::{Error, Result};
 use crate::object::ObjectId;
 use crate::tree::entry::{Entry, Probe, TreeLayout};

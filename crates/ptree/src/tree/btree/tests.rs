@@ -13,6 +13,7 @@ use super::*;
 use crate::error::Error;
 use crate::options::PoolOptions;
 use crate::pool::Pool;
+use crate::tree::entry::TreeLayout;
 use crate::tree::structure::TreeKind;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;

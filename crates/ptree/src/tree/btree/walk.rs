@@ -4,8 +4,9 @@ use std::ops::Bound;
 
 use smallvec::SmallVec;
 
+use super::check;
 use super::node::{LEAF, Node};
-use super::{Search, check, height, search};
+use super::search::{Search, height, search};
 use crate::error::{Error, Result};
 use crate::object::ObjectId;
 use crate::tree::entry::{Entry, Probe, TreeLayout};
