@@ -46,8 +46,8 @@
 //! | `documents` | aggregates over fields of JSON and MessagePack ([`aggregate::Read::Json`]) | +7 |
 //! | `serde` | `serde::Serialize` for [`aggregate::Answer`] and its parts, for [`OrderedStats`], [`HashStats`], [`TableStats`], [`DbStats`] and [`CheckpointInfo`] | +3 |
 //! | `sql` | [`Db::sql`] and the module [`sql`] | +4 |
-//! | `files` | statements over files of CSV, JSON and MessagePack, and the module [`files`], with `sql` | +? |
-//! | `columnar` | Parquet and Arrow among those files, with `files` | +? |
+//! | `files` | statements over files of CSV, JSON and MessagePack, and the module [`files`], with `sql` | +29 |
+//! | `columnar` | Parquet and Arrow among those files, with `files` | +58 |
 //! | `rollup` | [`RollupTable`] and the module [`rollup`] | +23 |
 //! | `arrow` | roll-ups that take and answer Arrow batches, with `rollup` | +43 |
 //! | `parquet` | facts of roll-ups as Parquet files, with `arrow` | +64 |

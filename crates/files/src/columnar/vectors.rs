@@ -132,26 +132,7 @@ pub(crate) fn vector_of(
         DataType::Decimal32(..) => decimals::<Decimal32Type>(array, kind, is_null)?,
         DataType::Decimal64(..) => decimals::<Decimal64Type>(array, kind, is_null)?,
         DataType::Decimal128(..) => decimals::<Decimal128Type>(array, kind, is_null)?,
-        DataType::Decimal256(_, scale) if *kind == Type::Text => {
-            let numbers = array.as_primitive::<Decimal256Type>().values();
-            let scale = usize::try_from(*scale).unwrap_or_default();
-            let texts = numbers.iter().map(|number| pointed(&number.to_string(), scale));
-            Data::Bytes(texts.collect::<Vec<_>>().iter().map(|text| text.as_bytes()).collect())
-        }
-        DataType::Decimal256(..) if matches!(kind, Type::Decimal { .. }) => {
-            let numbers = array.as_primitive::<Decimal256Type>().values();
-            let units = numbers.iter().map(|number| number.to_i128());
-            units_of(units, kind, is_null)?
-        }
-        DataType::Decimal256(..) => {
-            let numbers = array.as_primitive::<Decimal256Type>().values();
-            let numbers = numbers.iter().enumerate().map(|(at, number)| match number.to_parts() {
-                (low, 0) => Ok(low),
-                _ if is_null(at) => Ok(0),
-                _ => Err(format!("{number} is no {kind}")),
-            });
-            Data::Huge(numbers.collect::<Result<_, _>>()?)
-        }
+        DataType::Decimal256(_, scale) => wide_decimals(array, *scale, kind, is_null)?,
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..)
             if matches!(kind, Type::Array(..)) =>
         {
@@ -161,25 +142,12 @@ pub(crate) fn vector_of(
         | DataType::LargeList(_)
         | DataType::FixedSizeList(..)
         | DataType::Map(..) => texts(array, is_null)?,
-        DataType::Date32 => whole::<Date32Type>(array),
-        DataType::Date64 => {
-            let millis = array.as_primitive::<Date64Type>().values().iter();
-            Data::Int(millis.map(|millis| millis.div_euclid(DAY_SECONDS * 1_000)).collect())
-        }
-        DataType::Time32(TimeUnit::Second) => times(&whole::<Time32SecondType>(array), 1),
-        DataType::Time32(_) => times(&whole::<Time32MillisecondType>(array), 1_000),
-        DataType::Time64(TimeUnit::Microsecond) => {
-            times(&whole::<Time64MicrosecondType>(array), 1_000_000)
-        }
-        DataType::Time64(_) => times(&whole::<Time64NanosecondType>(array), 1_000_000_000),
-        DataType::Duration(TimeUnit::Second) => whole::<DurationSecondType>(array),
-        DataType::Duration(TimeUnit::Millisecond) => whole::<DurationMillisecondType>(array),
-        DataType::Duration(TimeUnit::Microsecond) => whole::<DurationMicrosecondType>(array),
-        DataType::Duration(TimeUnit::Nanosecond) => whole::<DurationNanosecondType>(array),
-        DataType::Timestamp(TimeUnit::Second, _) => whole::<TimestampSecondType>(array),
-        DataType::Timestamp(TimeUnit::Millisecond, _) => whole::<TimestampMillisecondType>(array),
-        DataType::Timestamp(TimeUnit::Microsecond, _) => whole::<TimestampMicrosecondType>(array),
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => whole::<TimestampNanosecondType>(array),
+        DataType::Date32
+        | DataType::Date64
+        | DataType::Time32(_)
+        | DataType::Time64(_)
+        | DataType::Duration(_)
+        | DataType::Timestamp(..) => moments(array),
         DataType::Utf8 => strings(array.as_string::<i32>(), is_null),
         DataType::LargeUtf8 => strings(array.as_string::<i64>(), is_null),
         DataType::Utf8View => strings(array.as_string_view(), is_null),
@@ -203,6 +171,60 @@ pub(crate) fn vector_of(
         other => unreachable!("columns of {other} are left out"),
     };
     Ok(Vector { data, nulls })
+}
+
+/// Decimals of 256 bits: as text, decimals or whole numbers of 128 bits without a sign.
+fn wide_decimals(
+    array: &dyn Array,
+    scale: i8,
+    kind: &Type,
+    is_null: impl Fn(usize) -> bool,
+) -> Result<Data, String> {
+    let numbers = array.as_primitive::<Decimal256Type>().values();
+    match kind {
+        Type::Text => {
+            let scale = usize::try_from(scale).unwrap_or_default();
+            let texts = numbers.iter().map(|number| pointed(&number.to_string(), scale));
+            Ok(Data::Bytes(texts.collect::<Vec<_>>().iter().map(|text| text.as_bytes()).collect()))
+        }
+        Type::Decimal { .. } => {
+            units_of(numbers.iter().map(|number| number.to_i128()), kind, is_null)
+        }
+        _ => {
+            let numbers = numbers.iter().enumerate().map(|(at, number)| match number.to_parts() {
+                (low, 0) => Ok(low),
+                _ if is_null(at) => Ok(0),
+                _ => Err(format!("{number} is no {kind}")),
+            });
+            Ok(Data::Huge(numbers.collect::<Result<_, _>>()?))
+        }
+    }
+}
+
+/// Days, moments, durations, and times of day as texts.
+fn moments(array: &dyn Array) -> Data {
+    match array.data_type() {
+        DataType::Date32 => whole::<Date32Type>(array),
+        DataType::Date64 => {
+            let millis = array.as_primitive::<Date64Type>().values().iter();
+            Data::Int(millis.map(|millis| millis.div_euclid(DAY_SECONDS * 1_000)).collect())
+        }
+        DataType::Time32(TimeUnit::Second) => times(&whole::<Time32SecondType>(array), 1),
+        DataType::Time32(_) => times(&whole::<Time32MillisecondType>(array), 1_000),
+        DataType::Time64(TimeUnit::Microsecond) => {
+            times(&whole::<Time64MicrosecondType>(array), 1_000_000)
+        }
+        DataType::Time64(_) => times(&whole::<Time64NanosecondType>(array), 1_000_000_000),
+        DataType::Duration(TimeUnit::Second) => whole::<DurationSecondType>(array),
+        DataType::Duration(TimeUnit::Millisecond) => whole::<DurationMillisecondType>(array),
+        DataType::Duration(TimeUnit::Microsecond) => whole::<DurationMicrosecondType>(array),
+        DataType::Duration(TimeUnit::Nanosecond) => whole::<DurationNanosecondType>(array),
+        DataType::Timestamp(TimeUnit::Second, _) => whole::<TimestampSecondType>(array),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => whole::<TimestampMillisecondType>(array),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => whole::<TimestampMicrosecondType>(array),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => whole::<TimestampNanosecondType>(array),
+        other => unreachable!("{other} is no time"),
+    }
 }
 
 fn decimals<T: ArrowPrimitiveType<Native: Into<i128>>>(

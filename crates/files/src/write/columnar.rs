@@ -201,21 +201,7 @@ fn array(values: &[&Value<'_>], kind: &Type) -> io::Result<ArrayRef> {
             let array = Decimal256Array::from_iter(values.iter().map(units));
             Arc::new(array.with_precision_and_scale(39, 0).map_err(io::Error::other)?)
         }
-        Type::Int(_) | Type::UInt(_) | Type::Decimal { .. } => {
-            let DataType::Decimal128(digits, scale) = data_type(kind) else {
-                unreachable!("it is a decimal")
-            };
-            let units = |value: &&Value<'_>| match value {
-                Value::Int(units) | Value::Decimal { units, .. } => Some(*units),
-                _ => None,
-            };
-            let limit = 10_i128.pow(digits.into());
-            if let Some(value) = values.iter().filter_map(units).find(|it| it.abs() >= limit) {
-                return Err(io::Error::other(format!("{value} has more than {digits} digits")));
-            }
-            let array = Decimal128Array::from_iter(values.iter().map(units));
-            Arc::new(array.with_precision_and_scale(digits, scale).map_err(io::Error::other)?)
-        }
+        Type::Int(_) | Type::UInt(_) | Type::Decimal { .. } => decimals(values, kind)?,
         Type::F32 => primitive::<Float32Type>(values, |value| match value {
             Value::Float(value) => Some(*value as f32),
             _ => None,
@@ -253,6 +239,22 @@ fn array(values: &[&Value<'_>], kind: &Type) -> io::Result<ArrayRef> {
             _ => None,
         }))),
     })
+}
+
+fn decimals(values: &[&Value<'_>], kind: &Type) -> io::Result<ArrayRef> {
+    let DataType::Decimal128(digits, scale) = data_type(kind) else {
+        unreachable!("it is a decimal")
+    };
+    let units = |value: &&Value<'_>| match value {
+        Value::Int(units) | Value::Decimal { units, .. } => Some(*units),
+        _ => None,
+    };
+    let limit = 10_i128.pow(digits.into());
+    if let Some(value) = values.iter().filter_map(units).find(|it| it.abs() >= limit) {
+        return Err(io::Error::other(format!("{value} has more than {digits} digits")));
+    }
+    let array = Decimal128Array::from_iter(values.iter().map(units));
+    Ok(Arc::new(array.with_precision_and_scale(digits, scale).map_err(io::Error::other)?))
 }
 
 fn primitive<T: ArrowPrimitiveType>(
