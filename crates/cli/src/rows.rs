@@ -7,7 +7,6 @@
 //! | `columns` | the columns of rows, and their names |
 //! | `key_columns` | the columns of a key, and its bytes |
 //! | `key_range` | bounds of keys |
-//! | `values` | typed values as text, in CSV and in JSON |
 //! | `stored` | the rows of tables, as they are shown |
 //! | `rows_table` | rows of a key in a table, of either engine |
 //! | `kept` | rows in a directory, and how to read them |
@@ -16,15 +15,12 @@
 //! | `events` | rows of files as events of a roll-up, and what became of them |
 //! | `open_input` | the rows that a command reads: of a file or of a directory |
 //! | `exchange` | rows of tables in files of other programs, there and back |
-//! | `frames` | files as typed sources of rows, for statements |
-//! | `typed_writer` | typed rows into files of any format |
 //! | `statements` | what statements of SQL can name: files, and tables of directories |
 
 pub(crate) mod columns;
 pub(crate) mod counts;
 pub(crate) mod events;
 pub(crate) mod exchange;
-pub(crate) mod frames;
 pub(crate) mod kept;
 pub(crate) mod key_columns;
 pub(crate) mod key_range;
@@ -35,5 +31,3 @@ pub(crate) mod source;
 pub(crate) mod statements;
 pub(crate) mod stored;
 pub(crate) mod typed_loader;
-pub(crate) mod typed_writer;
-pub(crate) mod values;

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream as Tokens;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Field, Fields};
+use syn::{Data, DeriveInput, Error, Field, Fields, Ident};
 
 use crate::unraw;
 
@@ -30,7 +30,8 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<Tokens> {
         return Err(Error::new(attribute.span(), "`#[row(key)]` stands on fields"));
     }
     let name = &item.ident;
-    let (mut described, mut values, mut read, mut key) = (vec![], vec![], vec![], vec![]);
+    let (mut described, mut values, mut read) = (vec![], vec![], vec![]);
+    let (mut key, mut parts) = (vec![], vec![]);
     for field in named {
         let ident = field.ident.as_ref().expect("it is named");
         let (kind, text) = (&field.ty, unraw(&ident.to_string()));
@@ -40,10 +41,16 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<Tokens> {
         read.push(quote!(#ident: ::sapwood::row::field(#text, &mut values)?));
         if is_key(field)? {
             key.push(text);
+            parts.push((quote!(#as_field), ident));
         }
     }
+    let (key_type, key_values) = key_of(&parts);
     Ok(quote! {
         impl ::sapwood::row::Row for #name {
+            type Key<'k> = #key_type;
+
+            #key_values
+
             fn schema() -> ::sapwood::schema::Schema {
                 ::sapwood::row::schema_of(&[#(#described),*], &[#(#key),*])
             }
@@ -60,6 +67,29 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<Tokens> {
             }
         }
     })
+}
+
+/// The type of a key, and the function that has its values.
+fn key_of(parts: &[(Tokens, &Ident)]) -> (Tokens, Tokens) {
+    let (types, names): (Vec<_>, Vec<_>) = parts.iter().cloned().unzip();
+    let (key_type, pattern, values) = match &types[..] {
+        // The number of the row.
+        [] => (quote!(u64), quote!(number), quote!(::sapwood::schema::Value::from(number))),
+        [field] => (quote!(#field::InKey<'k>), quote!(field), quote!(#field::key_value(field))),
+        _ => (
+            quote!((#(#types::InKey<'k>),*)),
+            quote!((#(#names),*)),
+            quote!(#(#types::key_value(#names)),*),
+        ),
+    };
+    let key_values = quote! {
+        fn key_values<'k>(
+            #pattern: Self::Key<'k>,
+        ) -> ::std::vec::Vec<::sapwood::schema::Value<'k>> {
+            ::std::vec![#values]
+        }
+    };
+    (key_type, key_values)
 }
 
 /// Whether a field is marked as one of the key.

@@ -25,11 +25,12 @@
 //!
 //! let mut reads = Reads::begin(&versions)?;
 //! let before = reads.read(stripes[0], || from.load(Relaxed))?;
-//! let done = reads.commit(&mut stripes.to_vec(), || {
+//! {
+//!     let mut stripes = stripes.to_vec();
+//!     let _claimed = reads.claim(&mut stripes)?;
 //!     from.store(before - 3, Relaxed);
 //!     to.fetch_add(3, Relaxed);
-//! });
-//! assert!(done.is_ok());
+//! }
 //!
 //! // A change that is no transaction.
 //! let _shared = versions.share(|stripe| stripe(stripes[1]))?;
@@ -45,7 +46,7 @@ pub mod versions;
 #[cfg(all(loom, test))]
 mod occ_loom;
 
-pub use reads::{Look, Reads};
+pub use reads::{Claims, Look, Reads};
 pub use turn::Turn;
 pub use versions::{Shared, SharedAtOnce, Stripe, Versions};
 

@@ -45,7 +45,10 @@ impl Cells {
         let mut reads = Reads::begin(&self.versions)?;
         let one = reads.read(Stripe(0), || self.get(0))?;
         let other = reads.read(Stripe(1), || self.get(1))?;
-        reads.commit(&mut vec![Stripe(to as u32)], || self.put(to, sum(one, other)))
+        let mut stripes = vec![Stripe(to as u32)];
+        let _claimed = reads.claim(&mut stripes)?;
+        self.put(to, sum(one, other));
+        Ok(())
     }
 }
 
@@ -108,10 +111,11 @@ fn loom_a_transaction_reads_one_moment() {
             let cells = Arc::clone(&cells);
             move || {
                 let reads = Reads::begin(&cells.versions)?;
-                reads.commit(&mut vec![Stripe(1), Stripe(0)], || {
-                    cells.put(0, 1);
-                    cells.put(1, 1);
-                })
+                let mut stripes = vec![Stripe(1), Stripe(0)];
+                let _claimed = reads.claim(&mut stripes)?;
+                cells.put(0, 1);
+                cells.put(1, 1);
+                Ok(())
             }
         });
         let mut reads = Reads::begin(&cells.versions).expect("words count");

@@ -130,23 +130,24 @@ impl<'a> Reads<'a> {
         }
     }
 
-    /// Commits: runs `apply`, which changes keys of the stripes that are given, and of no others, if all
-    /// that was read is still so. No other transaction reads in these stripes meanwhile, and no
-    /// change is under way there. What ends by a panic of `apply` counts as changed.
+    /// Takes the stripes that the transaction changes, if all that was read is still so. The caller makes its changes while it
+    /// holds the claims: when they are dropped, each stripe counts one.
+    ///
+    /// Sorts the stripes, and leaves each once. Linearization point: the last look at the versions.
     ///
     /// # Errors
-    /// [`Conflict::Changed`], [`Conflict::Busy`]; `apply` did not run.
-    pub fn commit<R>(
-        self,
-        stripes: &mut Vec<Stripe>,
-        apply: impl FnOnce() -> R,
-    ) -> Result<R, Conflict> {
+    /// [`Conflict::Changed`] where something read has changed; [`Conflict::Busy`] where another transaction holds a
+    /// stripe. Nothing is held then.
+    pub fn claim<'s>(self, stripes: &'s mut Vec<Stripe>) -> Result<Claims<'s>, Conflict>
+    where
+        'a: 's,
+    {
         let mut held = Claims::take(self.versions, stripes)?;
         // INVARIANT: I-ORDER: either this sees the other's claim, or the other sees this one's.
         fence(Ordering::SeqCst);
         self.validate(held.stripes)?;
         held.have_changed = true;
-        Ok(apply())
+        Ok(held)
     }
 }
 
@@ -195,8 +196,11 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Stripes that a transaction has alone, in order.
-struct Claims<'a> {
+/// Stripes that a commit has alone, in order: [`Reads::claim`]. Dropped, they are free again, and count a change each; also
+/// after a panic of the thread that changes them.
+#[must_use = "dropped, the stripes are free again"]
+#[derive(Debug)]
+pub struct Claims<'a> {
     versions: &'a Versions,
     stripes: &'a [Stripe],
     have_changed: bool,

@@ -9,7 +9,7 @@ use std::error::Error;
 use sapwood::aggregate::{
     Aggregate, Answer, Compiled, Disaggregation, Execution, Executor, Group, Layout, Selection,
 };
-use sapwood::{Db, HashTableOptions, OrderedTableOptions, Table, key};
+use sapwood::{AnyTable, Db, HashTableOptions, OrderedTableOptions, key};
 
 /// Day, flight, airport, minutes late.
 const FLIGHTS: [(u8, u32, &str, i16); 7] = [
@@ -37,13 +37,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Flights in an ordered table and in a hash table, by day and number.
-fn tables() -> Result<[Table; 2], Box<dyn Error>> {
+fn tables() -> Result<[AnyTable; 2], Box<dyn Error>> {
     let fields: Layout =
         "key(day:u8, flight:u32), delay:i16le@0, airport:text3@2, budget:i16le@5".parse()?;
     let db = Db::in_memory();
     let ordered = OrderedTableOptions::default().fields(fields.clone());
     let hash = HashTableOptions::default().fields(fields);
-    let tables: [Table; 2] = [
+    let tables: [AnyTable; 2] = [
         db.create_ordered_table("ordered", ordered)?.into(),
         db.create_hash_table("hash", hash)?.into(),
     ];
@@ -56,7 +56,7 @@ fn tables() -> Result<[Table; 2], Box<dyn Error>> {
     Ok(tables)
 }
 
-fn delays_by_airport(table: &Table) -> Result<Compiled, Box<dyn Error>> {
+fn delays_by_airport(table: &AnyTable) -> Result<Compiled, Box<dyn Error>> {
     let query = table
         .query()?
         .select(Selection::prefix(key::encode(&DAY)))
@@ -66,7 +66,7 @@ fn delays_by_airport(table: &Table) -> Result<Compiled, Box<dyn Error>> {
 }
 
 /// The answer of every executor that reaches the table, the planner's choice first.
-fn answers(table: &Table, query: &Compiled) -> Result<Vec<(Answer, Executor)>, Box<dyn Error>> {
+fn answers(table: &AnyTable, query: &Compiled) -> Result<Vec<(Answer, Executor)>, Box<dyn Error>> {
     let plan = table.explain(query, &Execution::new())?;
     println!("{}: {plan}", table.name());
     let mut answers = Vec::new();
@@ -78,7 +78,7 @@ fn answers(table: &Table, query: &Compiled) -> Result<Vec<(Answer, Executor)>, B
 }
 
 /// Spreads a budget over the flights of the day, in whole minutes that add up to it.
-fn spread(table: &Table, budget: i128) -> Result<u64, Box<dyn Error>> {
+fn spread(table: &AnyTable, budget: i128) -> Result<u64, Box<dyn Error>> {
     let fields = table.fields().expect("the table has fields").clone();
     let of_day = Selection::prefix(key::encode(&DAY));
     let spread = Disaggregation::new(fields, "budget", budget).select(of_day).equally();

@@ -7,8 +7,6 @@
 
 mod asked;
 
-use std::ops::ControlFlow;
-
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
@@ -16,7 +14,7 @@ use axum::{Json, Router};
 use sapwood::row::Row;
 use sapwood::schema::Value;
 use sapwood::sql::{self, Outcome};
-use sapwood::{Db, Direction, OrderedTableOptions, TypedRows};
+use sapwood::{Db, OrderedTableOptions, Rows};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/csv_service/departures.csv");
 const REQUESTS: [&str; 3] = ["GET /departures/U6", "GET /departures/U9", "GET /waiting"];
@@ -42,7 +40,7 @@ fn service(file: &str) -> asked::Result<Router> {
     let options = OrderedTableOptions::default().schema(Departure::schema());
     db.create_ordered_table("departures", options)?;
     let departures = db.rows("departures")?.typed::<Departure>()?;
-    for departure in csv::Reader::from_path(file)?.deserialize() {
+    for departure in csv::Reader::from_path(file)?.deserialize::<Departure>() {
         departures.put(&departure?)?;
     }
     let router = Router::new().route("/departures/{line}", get(of_line)).with_state(departures);
@@ -57,16 +55,11 @@ fn failed(error: impl std::fmt::Display) -> (StatusCode, String) {
 
 /// The departures of a line, by minute: rows lie in the order of their keys.
 async fn of_line(
-    State(all): State<TypedRows<Departure>>,
+    State(all): State<Rows<Departure>>,
     Path(line): Path<String>,
 ) -> Answer<Departure> {
-    let line = [Value::from(&*line)];
-    let mut found = Vec::new();
-    let _ = all.scan(&line[..]..=&line[..], Direction::Ascending, |departure| {
-        found.push(departure);
-        ControlFlow::<()>::Continue(())
-    });
-    Ok(Json(found))
+    let found = all.range((&*line,)..=(&*line,)).collect::<sapwood::Result<_>>();
+    found.map(Json).map_err(failed)
 }
 
 /// In SQL. A statement that looks at a large table is one for `spawn_blocking`.

@@ -7,16 +7,16 @@
 use std::error::Error;
 use std::path::Path;
 
-use sapwood::aggregate::Aggregate;
-use sapwood::record::{I64, Record, U32, record};
-use sapwood::{Db, TreeKind, TreeTable, TreeTableOptions};
+use sapwood::row::Row;
+use sapwood::{Db, Rows, TreeKind, TreeTableOptions};
 
 /// The totals of an aircraft, an airport or a route.
-#[record]
-#[derive(Default)]
+#[derive(Row)]
 struct Account {
-    flights: U32,
-    minutes_late: I64,
+    #[row(key)]
+    name: String,
+    flights: u32,
+    minutes_late: i64,
 }
 
 /// Aircraft, origin, destination, minutes late.
@@ -32,17 +32,18 @@ const FLIGHTS: [Flight; 5] = [
 
 struct Ledger {
     db: Db,
-    aircraft: TreeTable,
-    airports: TreeTable,
-    routes: TreeTable,
+    aircraft: Rows<Account>,
+    airports: Rows<Account>,
+    routes: Rows<Account>,
 }
 
 impl Ledger {
     fn open(directory: &Path) -> sapwood::Result<Ledger> {
         let db = Db::open(directory)?;
         let open = |name, kind| {
-            let options = TreeTableOptions::default().kind(kind).record::<Account>();
-            db.open_or_create_tree_table(name, options)
+            let options = TreeTableOptions::default().kind(kind).schema(Account::schema());
+            db.open_or_create_tree_table(name, options)?;
+            db.rows(name)?.typed()
         };
         let aircraft = open("aircraft", TreeKind::BTree)?;
         let airports = open("airports", TreeKind::CritBit)?;
@@ -50,39 +51,37 @@ impl Ledger {
         Ok(Ledger { db, aircraft, airports, routes })
     }
 
-    fn tables(&self) -> [&TreeTable; 3] {
+    fn tables(&self) -> [&Rows<Account>; 3] {
         [&self.aircraft, &self.airports, &self.routes]
     }
 
     /// Books a flight in all tables, or in none.
     fn book(&self, (aircraft, origin, destination, minutes): Flight) -> sapwood::Result<()> {
-        let first = Account { flights: 1.into(), minutes_late: minutes.into() };
         let route = format!("{origin} to {destination}");
-        // It has the three tables from the beginning, and so meets no conflict with other bookings.
-        let tx = self.db.begin_on(&self.tables())?;
-        for (table, key) in [
-            (&self.aircraft, aircraft),
-            (&self.airports, origin),
-            (&self.airports, destination),
-            (&self.routes, &route),
-        ] {
-            tx.put_if_absent_or_update(table, key, first.bytes(), |value| {
-                let account = Account::view_mut(value).expect("all values are accounts");
-                account.flights += 1;
-                account.minutes_late += minutes;
-            })?;
-        }
-        tx.commit()?;
-        Ok(())
+        self.db.transaction(|tx| {
+            for (table, name) in [
+                (&self.aircraft, aircraft),
+                (&self.airports, origin),
+                (&self.airports, destination),
+                (&self.routes, &route),
+            ] {
+                let first = Account { name: name.to_owned(), flights: 1, minutes_late: minutes };
+                tx.rows(table).put_if_absent_or_update(&first, |account| {
+                    account.flights += 1;
+                    account.minutes_late += minutes;
+                })?;
+            }
+            Ok(())
+        })
     }
 }
 
-/// The flights and the minutes of a table, added up where they lie.
-fn sums(table: &TreeTable) -> Result<(u64, i64), Box<dyn Error>> {
-    let sums = Aggregate::list("sum(flights), sum(minutes_late)")?;
-    let answer = table.aggregate(&table.query()?.aggregates(sums))?;
-    let sum = |name| answer.value(0, name);
-    Ok((sum("sum(flights)")?.try_into()?, sum("sum(minutes_late)")?.try_into()?))
+/// The flights and the minutes of all accounts of a table.
+fn sums(accounts: &Rows<Account>) -> sapwood::Result<(u32, i64)> {
+    accounts.iter().try_fold((0, 0), |(flights, minutes), account| {
+        let account = account?;
+        Ok((flights + account.flights, minutes + account.minutes_late))
+    })
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -93,8 +92,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (flights, minutes) = sums(table)?;
         println!(
             "{:8} {:3} accounts, {flights} flights, {minutes} minutes late",
-            table.name(),
-            table.len()?
+            table.table().name(),
+            table.table().len()?
         );
     }
     println!("remove {} to begin anew", directory.display());
@@ -107,8 +106,9 @@ fn the_sums_of_all_tables_agree_when_they_are_opened_again() -> Result<(), Box<d
     let ledger = Ledger::open(directory.path())?;
     FLIGHTS.into_iter().try_for_each(|flight| ledger.book(flight))?;
     // A booking that is given up leaves nothing.
-    let tx = ledger.db.begin_on(&ledger.tables())?;
-    tx.put(&ledger.aircraft, "N99999", Account::default().bytes())?;
+    let tx = ledger.db.begin()?;
+    let account = Account { name: "N99999".to_owned(), flights: 1, minutes_late: 0 };
+    tx.rows(&ledger.aircraft).put(&account)?;
     tx.abort();
     // Without a checkpoint: the log has them.
     drop(ledger);
@@ -119,7 +119,7 @@ fn the_sums_of_all_tables_agree_when_they_are_opened_again() -> Result<(), Box<d
     // Each flight is booked at both its ends.
     assert_eq!(sums(&ledger.airports)?, (2 * flights, 2 * minutes));
     assert_eq!(sums(&ledger.routes)?, (flights, minutes));
-    let accounts = ledger.tables().map(|table| table.len());
+    let accounts = ledger.tables().map(|accounts| accounts.table().len());
     assert_eq!(accounts, [Ok(4), Ok(6), Ok(5)]);
     Ok(())
 }

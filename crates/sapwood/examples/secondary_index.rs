@@ -4,10 +4,8 @@
 //! cargo run -p sapwood --example secondary_index
 //! ```
 
-use std::ops::ControlFlow;
-
 use sapwood::row::Row;
-use sapwood::{Db, Direction, Error, OrderedTable, OrderedTableOptions, Result, TypedRows, key};
+use sapwood::{Db, Direction, OrderedTable, OrderedTableOptions, Result, Rows, key};
 
 #[derive(Row, Debug, PartialEq)]
 struct Person {
@@ -19,7 +17,7 @@ struct Person {
 
 struct People {
     db: Db,
-    by_id: TypedRows<Person>,
+    by_id: Rows<Person>,
     /// Keys are a city and a number, values are empty: a city may have many people.
     by_city: OrderedTable,
 }
@@ -34,17 +32,13 @@ impl People {
 
     /// Puts a person. What the index has of another city goes.
     fn put(&self, person: &Person) -> Result<()> {
-        let refused = |cause| Error::Schema { table: "people".into(), cause };
-        let (people, format) = (self.by_id.rows().table(), self.by_id.rows().format());
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        format.encode(&person.to_values(), None, &mut key, &mut value).map_err(refused)?;
         self.db.transaction(|tx| {
-            if let Some(old) = tx.get(people, &key)? {
-                let old = format.decode(&key, &old).and_then(Person::from_values);
-                tx.remove(&self.by_city, in_city(&old.map_err(refused)?))?;
+            let (by_id, by_city) = (tx.rows(&self.by_id), tx.table(&self.by_city));
+            if let Some(old) = by_id.get(person.id)? {
+                by_city.remove(in_city(&old))?;
             }
-            tx.put(people, &key, &value)?;
-            tx.put(&self.by_city, in_city(person), b"")
+            by_id.put(person)?;
+            by_city.put(in_city(person), b"")
         })
     }
 
@@ -52,11 +46,10 @@ impl People {
     fn of(&self, city: &str) -> Result<Vec<Person>> {
         let mut ids = Vec::new();
         let range = key::prefix_range(key::encode(&city));
-        let _ = self.by_city.scan_keys(range, Direction::Ascending, |entry| {
+        self.by_city.scan_keys(range, Direction::Ascending, |entry| {
             ids.extend(key::decode::<(String, u32)>(entry).map(|(_, id)| id));
-            ControlFlow::<()>::Continue(())
         })?;
-        let people = ids.into_iter().filter_map(|id| self.by_id.get(&[id.into()]).transpose());
+        let people = ids.into_iter().filter_map(|id| self.by_id.get(id).transpose());
         // Between the two reads a person may have moved away.
         people.filter(|person| !matches!(person, Ok(it) if it.city != city)).collect()
     }

@@ -6,7 +6,7 @@
 
 use sapwood::row::Row;
 use sapwood::sql::{self, Outcome};
-use sapwood::{Db, HashTableOptions, Result, TypedRows};
+use sapwood::{Db, HashTableOptions, Result, Rows};
 
 /// Seconds that a session lasts after its last use.
 const LASTS: i64 = 1800;
@@ -22,7 +22,7 @@ struct Session {
 
 struct Sessions {
     db: Db,
-    rows: TypedRows<Session>,
+    rows: Rows<Session>,
 }
 
 impl Sessions {
@@ -39,12 +39,11 @@ impl Sessions {
 
     /// The user of a session that is not over, which lasts longer from here.
     fn user(&self, token: &str, now: i64) -> Result<Option<String>> {
-        let key = [token.into()];
-        let Some(session) = self.rows.get(&key)?.filter(|it| it.expires > now) else {
+        let Some(session) = self.rows.get(token)?.filter(|it| it.expires > now) else {
             return Ok(None);
         };
         // False if the session ended meanwhile.
-        let is_there = self.rows.rows().update_column(&key, "expires", &(now + LASTS).into())?;
+        let is_there = self.rows.update_column(token, "expires", &(now + LASTS).into())?;
         Ok(is_there.then_some(session.user))
     }
 
@@ -67,11 +66,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     println!("20 minutes later, 5f2c is {:?}", sessions.user("5f2c", noon + 1200)?);
     println!("40 minutes later, 5f2c is {:?}", sessions.user("5f2c", noon + 2400)?);
     println!("40 minutes later, 91ab is {:?}", sessions.user("91ab", noon + 2400)?);
-    println!(
-        "{} swept, {} stay",
-        sessions.sweep(noon + 2400)?,
-        sessions.rows.rows().table().len()?
-    );
+    println!("{} swept, {} stay", sessions.sweep(noon + 2400)?, sessions.rows.table().len()?);
     Ok(())
 }
 

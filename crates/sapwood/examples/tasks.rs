@@ -38,13 +38,13 @@ async fn sell(directory: &Path) -> Result<(i64, u32)> {
         buyers.spawn(async move {
             // Ordered tables are in memory: a transaction takes microseconds, and is called in place.
             let seat = db.transaction(|tx| {
-                let seat = tx.get_counter(&sold, b"seats")?.unwrap_or(0);
+                let seat = tx.table(&sold).get_counter(b"seats")?.unwrap_or(0);
                 if seat == SEATS {
                     return Ok(None);
                 }
-                tx.add(&sold, b"seats", 1)?;
+                tx.table(&sold).add(b"seats", 1)?;
                 let kind = if buyer % 3 == 0 { "member" } else { "guest" };
-                tx.put(&seats, seat.to_be_bytes(), kind)?;
+                tx.table(&seats).put(seat.to_be_bytes(), kind)?;
                 Ok(Some(seat))
             })?;
             // The disk is awaited, without a thread: tasks that wait at the same time share its syncs. There is no

@@ -3,9 +3,8 @@
 //!
 //! A [`Query`] says how values look ([`Layout`]), which objects count ([`Selection`],
 //! [`Predicate`]), into which groups they fall and what is to be known of each group.
-//! [`OrderedTable::aggregate`](crate::OrderedTable::aggregate) and
-//! [`HashTable::aggregate`](crate::HashTable::aggregate) answer it, by whichever [`Executor`] the
-//! planner takes for the fastest; `explain` says which and why, and [`Execution`] forces one, adds
+//! [`Table::aggregate`](crate::Table::aggregate) answers it, by the [`Executor`] that the planner
+//! expects to be the fastest; `explain` says which and why, and [`Execution`] forces one, adds
 //! threads, tells progress and can be cancelled.
 //!
 //! ```
@@ -31,8 +30,7 @@
 //! # Ok::<(), sapwood::Error>(())
 //! ```
 //!
-//! An object is an entry, its key and its value. Figures of records that a struct describes:
-//! [`Records`](crate::Records).
+//! An object is an entry, its key and its value.
 //!
 //! # The ten greatest
 //!
@@ -64,15 +62,13 @@
 //! of the call. That costs what writers then copy instead of changing it in place, and up to a page
 //! of the log that is left unused.
 
-mod disaggregate;
-mod query;
+mod run;
 
 use std::sync::Arc;
 
 use crate::Error;
 
-pub use disaggregate::DisaggregationRun;
-pub use query::Aggregated;
+pub use run::{Aggregated, DisaggregationRun};
 // How it is run.
 pub use sapwood_execute::{Cancel, Candidate, Execution, Executor, Measured, Plan, Progress};
 
@@ -90,7 +86,7 @@ pub use sapwood_aggregate::{
 };
 
 /// Puts a table's name to the error of a run.
-fn named(table: &Arc<str>, cause: sapwood_execute::Error) -> Error {
+pub(crate) fn named(table: &Arc<str>, cause: sapwood_execute::Error) -> Error {
     use sapwood_execute::Error as Cause;
     let table = Arc::clone(table);
     match cause {

@@ -1,59 +1,41 @@
 //! A database: named tables, in memory or in a directory.
 
-mod beside;
 mod changes;
 mod check;
 mod checkpoints;
-#[cfg(feature = "sql")]
-mod filled;
-mod hash_slot;
-mod hash_tables;
 mod held_files;
 mod inspection;
-mod ordered_tables;
 mod problem;
 mod recovery;
-mod replay;
-#[cfg(feature = "rollup")]
-mod rollup_tables;
 mod salvage;
-mod schemas;
 #[cfg(feature = "sim")]
 mod simulated;
 mod stats;
-mod tree_tables;
-mod trees;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use sapwood_occ::Versions;
-
-use crate::db_log::{DbLog, Place};
+use crate::db_log::Place;
 use crate::directory::Directory;
 use crate::error::KNOWN_COUNT;
-use crate::tree_table::Home;
-use crate::{DbOptions, Engine, Error, OrderedTable, Result, Table, TreeEngineError, TreeTable};
+use crate::home::Home;
+use crate::{AnyTable, DbOptions, Engine, Error, OrderedTable, Result, TreeEngineError, TreeTable};
 
-#[cfg(feature = "rollup")]
 use crate::RollupTable;
-#[cfg(not(feature = "rollup"))]
-use crate::no_rollups::RollupTable;
 #[cfg(doc)]
 use crate::{HashTable, LogReader};
 
-use hash_slot::HashSlot;
-use schemas::Schemas;
-use trees::Trees;
+use tables::{HashSlot, Schemas};
 
 pub use check::{CheckedTable, DbCheck};
 pub use checkpoints::StoredCheckpoint;
 pub use inspection::TreePool;
-pub(crate) use ordered_tables::ToLoad;
 pub use problem::Problem;
 pub use salvage::{Salvage, SalvagedTable};
 pub use stats::DbStats;
+pub(crate) use tables::ToLoad;
 
 /// A database of named tables.
 ///
@@ -92,14 +74,9 @@ pub struct Db {
 
 #[derive(Debug)]
 struct Shared {
-    directory: Option<Arc<Directory>>,
-    /// Of a database in a directory that is open to be written.
-    log: Option<Arc<DbLog>>,
-    /// Of one that is open to be read: the end of the log, as it was then.
+    home: Arc<Home>,
+    /// The end of the log when the database was opened to be read.
     read_to: Option<u64>,
-    trees: Trees,
-    /// Those of the keys of all its tables.
-    versions: Arc<Versions>,
     /// The columns of its tables.
     schemas: Schemas,
     /// Shared by what makes and removes tables, taken before `slots`.
@@ -153,14 +130,10 @@ impl Db {
     /// assert_eq!(db.directory(), None);
     /// ```
     pub fn in_memory_with(options: DbOptions) -> Self {
-        let trees = Trees::new(options.pool());
         Self {
             shared: Arc::new(Shared {
-                directory: None,
-                log: None,
+                home: Arc::new(Home::in_memory(options.pool())),
                 read_to: None,
-                trees,
-                versions: Arc::default(),
                 schemas: Schemas::default(),
                 table_set: RwLock::default(),
                 removals: RwLock::default(),
@@ -292,7 +265,7 @@ impl Db {
         let directory = Arc::new(directory);
         let (log, tables, read_to) = match directory.is_read_only() {
             true => {
-                let (tables, read_to) = beside::view(&directory, options)?;
+                let (tables, read_to) = recovery::view_beside(&directory, options)?;
                 (None, tables, read_to)
             }
             false => {
@@ -314,23 +287,19 @@ impl Db {
             slots.insert(Arc::clone(&table.shared.name), Slot::Ordered(table));
         }
         let versions = Arc::clone(directory.versions());
-        let home = Home { directory: Some(directory), log };
-        if let Some(pool) = &tables.trees {
+        let pool = (options.pool(), tables.trees);
+        let home = Arc::new(Home::new(Some(directory), log, versions, pool));
+        if let Some(pool) = home.opened_pool() {
             for info in pool.trees().map_err(Error::trees)? {
                 let tree = pool.tree(&info.name).map_err(Error::trees)?;
-                let table = TreeTable::stored(&info, tree, home.clone())?;
+                let table = TreeTable::stored(&info, tree, Arc::clone(&home))?;
                 // Names are not taken twice, so that no hash table has this one.
                 slots.insert(Arc::clone(&table.shared.name), Slot::Tree(table));
             }
         }
-        let trees = Trees::with(options.pool(), tables.trees);
-        let Home { directory, log } = home;
         let shared = Shared {
-            directory,
-            log,
+            home,
             read_to,
-            trees,
-            versions,
             schemas: Schemas::default(),
             table_set: RwLock::default(),
             removals: RwLock::default(),
@@ -352,11 +321,15 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn directory(&self) -> Option<&Path> {
-        self.shared.directory.as_ref().map(|directory| directory.path())
+        self.home().directory.as_ref().map(|directory| directory.path())
+    }
+
+    pub(crate) fn home(&self) -> &Home {
+        &self.shared.home
     }
 
     pub(crate) fn is_read_only(&self) -> bool {
-        self.shared.directory.as_ref().is_some_and(|directory| directory.is_read_only())
+        self.home().directory.as_ref().is_some_and(|directory| directory.is_read_only())
     }
 
     /// The position of the log that the tables have all changes up to: of one that is [open to be
@@ -383,7 +356,7 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn log_position(&self) -> Option<u64> {
-        match &self.shared.log {
+        match &self.home().log {
             Some(log) => Some(log.wal().position()),
             None => self.shared.read_to,
         }
@@ -403,7 +376,7 @@ impl Db {
     /// assert_eq!(db.table("hits")?.engine(), Engine::Hash);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn table(&self, name: &str) -> Result<Table> {
+    pub fn table(&self, name: &str) -> Result<AnyTable> {
         loop {
             match self.slots().get(name) {
                 Some(Slot::Ordered(table)) => return Ok(table.clone().into()),
@@ -415,7 +388,7 @@ impl Db {
             match self.hash_table(name) {
                 // Another thread has dropped it, and made one of another kind.
                 Err(Error::OtherEngine { .. }) => {}
-                answer => return answer.map(Table::from),
+                answer => return answer.map(AnyTable::from),
             }
         }
     }
@@ -500,14 +473,14 @@ impl Db {
                 table.shared.kept.note_dropped(name);
                 Ok(())
             }
-            Slot::Hash(slot) => match slot.remove(name, self.shared.directory.as_deref())? {
+            Slot::Hash(slot) => match slot.remove(name, self.home().directory.as_deref())? {
                 true => Ok(()),
                 false => Err(Self::missing(&self.slots(), name)),
             },
             Slot::Rollup(table) => {
                 table.kept().drop_table()?;
                 if let (Place::Logged { id, .. }, Some(directory)) =
-                    (&table.kept().place, &self.shared.directory)
+                    (&table.kept().place, &self.home().directory)
                 {
                     // A folder that cannot go now goes when the directory is opened: the log does not
                     // know it any more.
@@ -618,7 +591,7 @@ fn check_new_name(name: &str) -> Result<()> {
 }
 
 fn is_reserved(name: &str) -> bool {
-    name == schemas::TABLE
+    name == tables::SCHEMA_TABLE
 }
 
 fn is_name_byte(byte: u8) -> bool {

@@ -16,33 +16,6 @@ pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// [`HashTable`](crate::HashTable).
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The refusal of bytes that are no record: they are too many, or too few.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a value of {found} bytes is no {record} of {expected}: it was written with other fields, or by \
-     another program"
-)]
-pub struct RecordLength {
-    /// The name of the struct.
-    pub record: &'static str,
-    /// Bytes of the struct.
-    pub expected: usize,
-    /// Bytes that there are.
-    pub found: usize,
-}
-
-impl RecordLength {
-    pub(crate) fn of<R>(bytes: &[u8]) -> RecordLength {
-        RecordLength { record: name_of::<R>(), expected: size_of::<R>(), found: bytes.len() }
-    }
-}
-
-/// The name of a struct, without its path.
-pub(crate) fn name_of<R>() -> &'static str {
-    let path = std::any::type_name::<R>();
-    path.rsplit("::").next().unwrap_or(path)
-}
-
 /// Why an operation was refused. Nothing was changed, unless the variant says what was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -67,35 +40,9 @@ pub enum Error {
         /// The engine that it has.
         engine: Engine,
     },
-    /// A value of a table of records is none of them. It is as it was.
-    #[error("table `{table}`: {cause}; put it again, or use `Records::table` to read it as bytes")]
-    Record {
-        /// The table's name.
-        table: Arc<str>,
-        /// What it is instead.
-        cause: RecordLength,
-    },
-    /// A table declares other fields than the record that its values were to be read as. Nothing was
-    /// read.
-    #[error(
-        "table `{table}` declares the fields `{declared}`, and the record `{record}` has `{fields}`: \
-         read it as the record that its values were written as, or declare these fields \
-         (`OrderedTableOptions::record`, `HashTableOptions::record`)"
-    )]
-    RecordFields {
-        /// The table's name.
-        table: Arc<str>,
-        /// The fields that the table declares, as text.
-        declared: String,
-        /// The name of the struct.
-        record: &'static str,
-        /// Its fields, as text.
-        fields: String,
-    },
     /// A hash table was asked for something in the order of keys, which it does not keep.
     #[error(
-        "table `{table}` is a hash table, which keeps no order: walk all of it (`Records::iter`, \
-         `Records::for_each`), or make it with `Db::create_ordered_table`"
+        "table `{table}` is a hash table, which keeps no order: walk all of it (`Table::iter`, `Table::for_each`), or make it with `Db::create_ordered_table`"
     )]
     NoOrder {
         /// The table's name.
@@ -459,7 +406,7 @@ impl Error {
     /// let db = Db::in_memory();
     /// let table = db.create_ordered_table("t", OrderedTableOptions::default())?;
     /// let tx = db.begin()?;
-    /// tx.add(&table, b"k", 1)?;
+    /// tx.table(&table).add(b"k", 1)?;
     /// table.add(b"k", 1)?;
     /// assert!(tx.commit().unwrap_err().is_conflict());
     /// # Ok::<(), Error>(())

@@ -23,7 +23,7 @@ use crate::schema::{RowCut, RowFormat, Schema};
 
 /// The formats of a table's rows, and the number of the next row.
 #[derive(Debug)]
-pub(crate) struct Formats {
+pub struct Formats {
     first: Version,
     /// A number that no row has, and none above it; absent before it is first needed.
     counter: OnceLock<AtomicU64>,

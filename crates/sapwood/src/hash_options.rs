@@ -240,25 +240,6 @@ impl HashTableOptions {
         self
     }
 
-    /// Declares the fields of a struct whose records the values are: see [`Records`](crate::Records).
-    /// It takes the place of what [`fields`](Self::fields) said. To name components of the key as well:
-    /// `.fields(format!("key(shop:str, day:u16), {}", Sales::layout()).parse()?)`.
-    ///
-    /// ```
-    /// use sapwood::record::{U32, record};
-    /// use sapwood::HashTableOptions;
-    ///
-    /// #[record]
-    /// struct Hits {
-    ///     count: U32,
-    /// }
-    /// let options = HashTableOptions::default().record::<Hits>();
-    /// ```
-    #[must_use]
-    pub fn record<R: crate::record::Record>(self) -> Self {
-        self.fields(R::layout())
-    }
-
     /// The typed columns of the table, which its entries are rows of ([`Rows`](crate::Rows)). The table keeps
     /// them. What is put as bytes is not checked against them; a table of
     /// [`RecordLayout::Fixed8`] has none.

@@ -1,9 +1,7 @@
-//! A hash table: its handle, and the operations that change no contents. The operations that do are
-//! in `hash_table/change.rs`.
+//! The hash engine as a table.
 
-mod change;
-mod compute;
 mod snapshot;
+mod verbs;
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
@@ -15,36 +13,29 @@ use sapwood_occ::Conflict;
 use crate::db_log::Kept;
 use crate::directory::Directory;
 use crate::formats::Formats;
-use crate::schema::Schema;
+use crate::table::Visit;
 use crate::{
-    CheckpointInfo, Compacted, Cut, Durability, Error, HashEngineError, HashStats,
-    HashTableOptions, RecordLayout, Result, aggregate,
+    CheckpointInfo, Compacted, Cut, Error, HashEngineError, HashTableOptions, RecordLayout, Result,
+    Table, aggregate,
 };
 
 pub use snapshot::HashSnapshot;
 
-/// A named table from byte keys to byte values, without order: the fastest single-key operations,
-/// and with a directory more entries than memory holds, that survive the process.
+/// The engine that finds keys by their hash: a latch-free index over a hybrid log, after FASTER.
+#[derive(Debug, Clone, Copy)]
+pub enum Hash {}
+
+/// A table without order: the fastest operations on single keys, and with a directory more entries than memory
+/// holds.
 ///
 /// Keys are 1 byte to 16 KiB less one, values any length that lets a record fit into a page of the log
 /// ([`HashTableOptions::page_bytes`](crate::HashTableOptions::page_bytes)); with
-/// [`RecordLayout::Fixed8`](crate::RecordLayout::Fixed8) both are exactly 8 bytes. A `HashTable` is a handle:
-/// clones are the same table, and threads share it freely. For order, neighbours and ranges there
-/// is [`OrderedTable`](crate::OrderedTable).
+/// [`RecordLayout::Fixed8`](crate::RecordLayout::Fixed8) both are exactly 8 bytes. For order, neighbours and ranges
+/// there is [`OrderedTable`](crate::OrderedTable).
 ///
-/// # Consistency
-///
-/// Each operation on one key is linearizable: it takes effect at one moment between its call and
-/// its return, for every thread, also while the table grows, spills to the disk or takes a
-/// checkpoint. A value is read whole, as it was at one moment. A batch is a series of operations,
-/// not one atomic one. [`for_each`](Self::for_each) sees every key that is there throughout
-/// exactly once, and so do the steps of [`scan_from`](Self::scan_from) together; [`scan_log`](Self::scan_log) and [`snapshot`](Self::snapshot) see the table as it
-/// was at one moment.
-///
-/// # Durability
-///
-/// In a [`Db`](crate::Db) with a directory, what a [`checkpoint`](Self::checkpoint) covers is
-/// there after a crash; what was changed since is not. In a `Db` in memory nothing is kept.
+/// [`for_each`](Table::for_each) sees every key that is there throughout exactly once, and so do the steps of
+/// [`scan_from`](Table::scan_from) together; [`scan_log`](Table::scan_log) and [`snapshot`](Table::snapshot) see the table
+/// as of one moment.
 ///
 /// ```
 /// use sapwood::{Db, HashTableOptions};
@@ -56,23 +47,9 @@ pub use snapshot::HashSnapshot;
 /// assert_eq!(hits.get_counter(b"/index.html")?, Some(2));
 /// # Ok::<(), sapwood::Error>(())
 /// ```
-///
-/// It has no order, and so no ranges; asking for one does not compile:
-///
-/// ```compile_fail
-/// # use sapwood::{Db, HashTableOptions};
-/// # let hits = Db::in_memory().create_hash_table("hits", HashTableOptions::default())?;
-/// hits.range(..);
-/// # Ok::<(), sapwood::Error>(())
-/// ```
-#[derive(Clone)]
-pub struct HashTable {
-    pub(crate) shared: Arc<Shared>,
-    /// What changes through this handle wait for; `None` for what those of the database do.
-    durability: Option<Durability>,
-}
+pub type HashTable = Table<Hash>;
 
-pub(crate) struct Shared {
+pub struct Shared {
     pub(crate) name: Arc<str>,
     pub(crate) log: Arc<HashLog>,
     pub(crate) fields: Option<aggregate::Layout>,
@@ -81,11 +58,11 @@ pub(crate) struct Shared {
     /// Keeps other processes out of the directory for as long as a handle could write to it.
     directory: Option<Arc<Directory>>,
     pub(crate) kept: Kept,
-    /// Whether a change may end at once: it is kept nowhere, and the engine has such changes.
-    ends_at_once: bool,
+    /// True where a change may end at once: no log has it, and the engine has such changes.
+    has_fast_path: bool,
 }
 
-impl HashTable {
+impl Table<Hash> {
     pub(crate) fn new(
         name: Arc<str>,
         log: Arc<HashLog>,
@@ -93,59 +70,9 @@ impl HashTable {
         directory: Option<Arc<Directory>>,
         kept: Kept,
     ) -> Self {
-        let ends_at_once = log.has_fast_path() && kept.is_in_memory();
+        let has_fast_path = log.has_fast_path() && kept.is_in_memory();
         let formats = OnceLock::new();
-        let shared = Shared { name, log, fields, formats, directory, kept, ends_at_once };
-        Self { shared: Arc::new(shared), durability: None }
-    }
-
-    /// A handle of the same table whose changes wait for something else than
-    /// [`DbOptions::durability`](crate::DbOptions::durability) says.
-    ///
-    /// ```
-    /// use sapwood::{Db, Durability, HashTableOptions};
-    ///
-    /// # let directory = tempfile::tempdir().expect("a directory for the example");
-    /// let db = Db::open(directory.path())?;
-    /// let orders = db.create_hash_table("orders", HashTableOptions::default())?;
-    /// orders.put(b"1", b"an oak")?; // On the disk soon.
-    /// orders.with_durability(Durability::Sync).put(b"2", b"an elm")?; // It is, with all before it.
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    #[must_use]
-    pub fn with_durability(&self, durability: Durability) -> Self {
-        Self { shared: Arc::clone(&self.shared), durability: Some(durability) }
-    }
-
-    /// The table's name.
-    ///
-    /// ```
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
-    /// assert_eq!(table.name(), "t");
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn name(&self) -> &str {
-        &self.shared.name
-    }
-
-    /// The typed columns of the table, if it was made with some. A column that was added
-    /// ([`Db::add_column`](crate::Db::add_column)) is among them at once.
-    ///
-    /// ```
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # let db = Db::in_memory();
-    /// let schema = "day:date, hits:u64, key(day)".parse().expect("a schema");
-    /// let table = db.create_hash_table("t", HashTableOptions::default().schema(schema))?;
-    /// assert_eq!(table.schema().and_then(|schema| schema.find("hits")), Some(1));
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn schema(&self) -> Option<&Schema> {
-        self.formats().map(|formats| formats.newest().schema())
-    }
-
-    pub(crate) fn formats(&self) -> Option<&Arc<Formats>> {
-        self.shared.formats.get()
+        Self::of(Arc::new(Shared { name, log, fields, formats, directory, kept, has_fast_path }))
     }
 
     /// Gives the table its columns, unless it has them.
@@ -153,167 +80,35 @@ impl HashTable {
         self.shared.formats.get_or_init(|| formats);
     }
 
-    /// Reads a value where it lies; answers what `read` answers, or `None` without the key. A
-    /// value on the disk is read into a buffer first.
-    ///
-    /// # Errors
-    /// [`Error::HashEngine`]: [`HashEngineError::KeyLength`]; [`HashEngineError::Io`] and
-    /// [`HashEngineError::Corrupt`] for a value on the disk; inside a closure that changes a value
-    /// also [`HashEngineError::Reentrant`] and [`HashEngineError::WouldBlock`].
-    ///
-    /// ```
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
-    /// table.put(b"oak", b"quercus")?;
-    /// assert_eq!(table.get_with(b"oak", |value| value.len())?, Some(7));
-    /// assert_eq!(table.get_with(b"elm", |value| value.len())?, None);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    #[inline(always)]
-    pub fn get_with<R>(
-        &self,
-        key: impl AsRef<[u8]>,
-        read: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
-        self.named(self.log().get_with(key.as_ref(), read))
-    }
-
-    /// Copies a value out.
-    ///
-    /// # Errors
-    /// As [`get_with`](Self::get_with).
-    ///
-    /// ```
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
-    /// table.put(b"oak", b"quercus")?;
-    /// assert_eq!(table.get(b"oak")?.as_deref(), Some(&b"quercus"[..]));
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.named(self.log().get(key.as_ref()))
-    }
-
-    /// Whether the key is there.
-    ///
-    /// # Errors
-    /// As [`get_with`](Self::get_with).
-    ///
-    /// ```
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
-    /// table.put(b"oak", b"quercus")?;
-    /// assert!(table.contains_key(b"oak")?);
-    /// assert!(!table.contains_key(b"elm")?);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.named(self.log().contains_key(key.as_ref()))
-    }
-
-    /// Reads a counter, as [`add`](Self::add) makes them, and leaves it as it is; `None` without the
-    /// key, where `add` would make one.
-    ///
-    /// # Errors
-    /// [`HashEngineError::NotACounter`] if the value has not 8 bytes; otherwise as
-    /// [`get_with`](Self::get_with).
-    ///
-    /// ```
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # let hits = Db::in_memory().create_hash_table("hits", HashTableOptions::default())?;
-    /// hits.add(b"/index.html", 42)?;
-    /// assert_eq!(hits.get_counter(b"/index.html")?, Some(42));
-    /// assert_eq!(hits.get_counter(b"/other.html")?, None);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn get_counter(&self, key: impl AsRef<[u8]>) -> Result<Option<i64>> {
-        let counter = self.get_with(key, |value| match value.try_into() {
-            Ok(bytes) => Ok(i64::from_le_bytes(bytes)),
-            Err(_) => Err(HashEngineError::NotACounter { len: value.len() }),
-        })?;
-        self.named(counter.transpose())
-    }
-
-    /// Calls `read(i, value)` once for each `keys[i]`, in any order: several times faster than
-    /// single calls, since the searches overlap, and the reads from the disk too.
-    ///
-    /// # Errors
-    /// As [`get_with`](Self::get_with); `read` was called for others by then.
-    ///
-    /// ```
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
-    /// table.put_many(&[("elm", "ulmus"), ("oak", "quercus")])?;
-    /// let mut lens = [None; 3];
-    /// table.get_many(&["oak", "ash", "elm"], |index, value| lens[index] = value.map(<[u8]>::len))?;
-    /// assert_eq!(lens, [Some(7), None, Some(5)]);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn get_many<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-        read: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        self.named(self.log().get_many(keys, read))
-    }
-
-    /// Calls `visit(key, value)` for every entry, in the order of the index, which means nothing;
-    /// `visit` ends it with `ControlFlow::Break`.
-    ///
-    /// # Errors
-    /// [`Error::HashEngine`]: [`HashEngineError::Io`] and [`HashEngineError::Corrupt`] for values on the
-    /// disk; `visit` was called for the entries before.
-    ///
-    /// ```
-    /// # use std::ops::ControlFlow;
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
-    /// table.put_many(&[("a", "1"), ("b", "2")])?;
-    /// let mut bytes = 0;
-    /// let _ = table.for_each(|key, value| {
-    ///     bytes += key.len() + value.len();
-    ///     ControlFlow::<()>::Continue(())
-    /// })?;
-    /// assert_eq!(bytes, 4);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn for_each<B>(
-        &self,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
-    ) -> Result<ControlFlow<B>> {
-        self.for_each_part(0, 1, visit)
-    }
-
     /// Part `part` of `parts` disjoint parts of [`for_each`](Self::for_each), which are the whole:
     /// several threads take one each.
     ///
     /// # Errors
-    /// As [`for_each`](Self::for_each).
+    /// Those of [`for_each`](Self::for_each).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
-    /// # use std::ops::ControlFlow;
     /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
     /// table.put_many(&[("a", "1"), ("b", "2"), ("c", "3")])?;
     /// let mut entries = 0;
     /// for part in 0..4 {
-    ///     let _ = table.for_each_part(part, 4, |_key, _value| {
-    ///         entries += 1;
-    ///         ControlFlow::<()>::Continue(())
-    ///     })?;
+    ///     table.for_each_part(part, 4, |_key, _value| entries += 1)?;
     /// }
     /// assert_eq!(entries, 3);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn for_each_part<B>(
+    pub fn for_each_part<V: Visit>(
         &self,
         part: usize,
         parts: usize,
-        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
-    ) -> Result<ControlFlow<B>> {
-        keep_break(|broken| {
-            self.walk_part(part, parts, &mut |key, value| broken_off(visit(key, value), broken))
-        })
+        mut visit: impl FnMut(&[u8], &[u8]) -> V,
+    ) -> Result<V> {
+        let flow = keep_break(|broken| {
+            self.walk_part(part, parts, &mut |key, value| {
+                broken_off(visit(key, value).into_flow(), broken)
+            })
+        })?;
+        Ok(V::of_flow(flow))
     }
 
     fn walk_part(
@@ -342,7 +137,7 @@ impl HashTable {
     /// entries.
     ///
     /// # Errors
-    /// As [`for_each`](Self::for_each); the same step may be tried again, with the same cursor.
+    /// Those of [`for_each`](Self::for_each); the same step may be tried again, with the same cursor.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -381,7 +176,7 @@ impl HashTable {
     /// The entry was there at a moment of the call. `None` says that no entry was there throughout.
     ///
     /// # Errors
-    /// As [`for_each`](Self::for_each).
+    /// Those of [`for_each`](Self::for_each).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -400,26 +195,20 @@ impl HashTable {
     /// in which the entries were written: the way to walk a table that lies on the disk.
     ///
     /// # Errors
-    /// As [`for_each`](Self::for_each), and as [`snapshot`](Self::snapshot).
+    /// Those of [`for_each`](Self::for_each), and as [`snapshot`](Self::snapshot).
     ///
     /// ```
-    /// # use std::ops::ControlFlow;
     /// # use sapwood::{Db, HashTableOptions};
     /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
     /// table.put_many(&[("a", "1"), ("b", "2")])?;
     /// let mut bytes = 0;
-    /// let _ = table.scan_log(|key, value| {
-    ///     bytes += key.len() + value.len();
-    ///     ControlFlow::<()>::Continue(())
-    /// })?;
+    /// table.scan_log(|key, value| bytes += key.len() + value.len())?;
     /// assert_eq!(bytes, 4);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn scan_log<B>(
-        &self,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
-    ) -> Result<ControlFlow<B>> {
-        self.named(self.log().scan_log(visit))
+    pub fn scan_log<V: Visit>(&self, mut visit: impl FnMut(&[u8], &[u8]) -> V) -> Result<V> {
+        let flow = self.log().scan_log(|key, value| visit(key, value).into_flow());
+        Ok(V::of_flow(self.named(flow)?))
     }
 
     /// All entries as of now, to be walked later or by several threads, while writers go on.
@@ -505,7 +294,7 @@ impl HashTable {
     /// ([`HashTableOptions::compaction`](crate::HashTableOptions::compaction)).
     ///
     /// # Errors
-    /// As [`for_each`](Self::for_each) and [`put`](Self::put): it reads, and moves what it reads.
+    /// Those of [`for_each`](Self::for_each) and [`put`](Self::put): it reads, and moves what it reads.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -526,7 +315,7 @@ impl HashTable {
     /// memory of removed entries back between other work: with no writes a table keeps it else.
     ///
     /// # Errors
-    /// As [`compact`](Self::compact).
+    /// Those of [`compact`](Self::compact).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -549,7 +338,7 @@ impl HashTable {
     /// left unused. For a table in a directory [`stats`](Self::stats) has the last estimate.
     ///
     /// # Errors
-    /// As [`for_each`](Self::for_each).
+    /// Those of [`for_each`](Self::for_each).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -562,60 +351,7 @@ impl HashTable {
         self.named(self.log().estimate_garbage())
     }
 
-    /// How many entries. A table in memory counts them, which is exact while nothing changes it. In
-    /// a directory it is a walk, which reads what is on the disk:
-    /// [`len_estimate`](Self::len_estimate) costs nothing.
-    ///
-    /// # Errors
-    /// As [`for_each`](Self::for_each), for a table in a directory.
-    ///
-    /// ```
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
-    /// table.put(b"k", b"v")?;
-    /// assert_eq!(table.len()?, 1);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn len(&self) -> Result<usize> {
-        self.named(self.log().len())
-    }
-
-    /// How many entries there may be, at no cost: right for a table in memory while nothing changes
-    /// it. In a directory a put on a key whose record lies on the disk does not read that, and is
-    /// taken to replace an entry. Each such put that follows a removal leaves the estimate one too
-    /// low, as far as to 0 in a full table, until [`len`](Self::len) sets it right: decide nothing
-    /// by it.
-    ///
-    /// ```
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
-    /// table.put(b"k", b"v")?;
-    /// assert_eq!(table.len_estimate(), 1);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn len_estimate(&self) -> usize {
-        self.log().len_estimate()
-    }
-
-    /// Whether there is no entry. A table in memory looks at its count. In a directory it is a walk
-    /// that ends at the first entry, and reads what is on the disk on its way there.
-    ///
-    /// # Errors
-    /// As [`for_each`](Self::for_each), for a table in a directory.
-    ///
-    /// ```
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
-    /// assert!(table.is_empty()?);
-    /// table.put(b"k", b"v")?;
-    /// assert!(!table.is_empty()?);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn is_empty(&self) -> Result<bool> {
-        self.named(self.log().is_empty())
-    }
-
-    /// How long its keys and values are.
+    /// The lengths of its keys and values.
     ///
     /// ```
     /// # use sapwood::RecordLayout;
@@ -633,37 +369,7 @@ impl HashTable {
         HashTableOptions::of(self.log().options(), self.shared.fields.clone())
     }
 
-    /// What the table holds and costs, in memory and on the disk.
-    ///
-    /// ```
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
-    /// table.put(b"k", b"v")?;
-    /// assert_eq!(table.stats().entries_estimate, 1);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn stats(&self) -> HashStats {
-        self.log().stats()
-    }
-
-    /// Verifies the engine's invariants. Call it while nothing changes the table.
-    ///
-    /// # Errors
-    /// [`Error::HashCorrupt`]: the first invariant that does not hold, and where.
-    ///
-    /// ```
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
-    /// table.put(b"k", b"v")?;
-    /// table.check()?;
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn check(&self) -> Result<()> {
-        let table = || Arc::clone(&self.shared.name);
-        self.log().check().map_err(|what| Error::HashCorrupt { table: table(), what })
-    }
-
-    /// Whether there is no other handle. True stays so for as long as none is given out.
+    /// True if there is no other handle. It stays so for as long as none is given out.
     pub(crate) fn is_only_handle(&self) -> bool {
         Arc::strong_count(&self.shared) == 1
     }
@@ -673,20 +379,20 @@ impl HashTable {
         &self.shared.log
     }
 
-    /// What a change holds. A commit that lasts too long may wait for the closure that the change is made in.
+    /// Holds the keys of a change. A commit that takes too long may wait for the closure that the change is made in.
     #[inline]
     fn shared_keys<'k>(
         &self,
         shared: std::result::Result<sapwood_occ::Shared<'k>, Conflict>,
     ) -> Result<sapwood_occ::Shared<'k>> {
-        shared.map_err(|_| self.refused(HashEngineError::WouldBlock))
+        shared.map_err(|_| self.error(HashEngineError::WouldBlock))
     }
 
     /// Runs a change that ends at once, if it does: without a wait, an error, or a call. Programs have
     /// a copy of it wherever they call an operation; what is left is done out of line.
     #[inline(always)]
-    fn change_at_once<R>(&self, change: impl FnOnce(&HashLog) -> Option<R>) -> Option<R> {
-        let Shared { log, kept, ends_at_once: true, .. } = &*self.shared else { return None };
+    fn change_fast<R>(&self, change: impl FnOnce(&HashLog) -> Option<R>) -> Option<R> {
+        let Shared { log, kept, has_fast_path: true, .. } = &*self.shared else { return None };
         let _shared = kept.keys.share_at_once()?;
         change(log)
     }
@@ -723,26 +429,16 @@ impl HashTable {
     /// Puts the table's name to an engine's error.
     #[inline(always)]
     pub(crate) fn named<T>(&self, result: std::result::Result<T, HashEngineError>) -> Result<T> {
-        result.map_err(|cause| self.refused(cause))
+        result.map_err(|cause| self.error(cause))
     }
 
     // Programs have a copy of each operation for each type of key: this is no part of it.
     #[cold]
     #[inline(never)]
-    fn refused(&self, cause: HashEngineError) -> Error {
+    fn error(&self, cause: HashEngineError) -> Error {
         match cause {
             HashEngineError::Journal(refused) => self.shared.kept.refused(refused),
             cause => Error::HashEngine { table: Arc::clone(&self.shared.name), cause },
         }
-    }
-}
-
-impl std::fmt::Debug for HashTable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HashTable")
-            .field("name", &self.name())
-            .field("entries_estimate", &self.len_estimate())
-            .field("directory", &self.shared.directory.as_ref().map(|directory| directory.path()))
-            .finish_non_exhaustive()
     }
 }

@@ -6,7 +6,6 @@
 //!
 //! ```
 //! use sapwood::{Db, Direction, OrderedTableOptions, key};
-//! use std::ops::ControlFlow;
 //!
 //! let db = Db::in_memory();
 //! let delays = db.create_ordered_table("delays", OrderedTableOptions::default())?;
@@ -21,10 +20,7 @@
 //! // All destinations of a carrier, in order, without creating anything per entry.
 //! let united = key::prefix_range(&key::encode(&"UA"));
 //! let mut entries = 0;
-//! let _ = delays.scan(united, Direction::Ascending, |_key, _value| {
-//!     entries += 1;
-//!     ControlFlow::<()>::Continue(())
-//! })?;
+//! delays.scan(united, Direction::Ascending, |_key, _value| entries += 1)?;
 //! assert_eq!(entries, 2);
 //! # Ok::<(), sapwood::Error>(())
 //! ```
@@ -46,17 +42,19 @@
 //! | feature | adds | crates |
 //! |---|---|---|
 //! | none | | 45 |
-//! | `derive` | [`#[derive(Row)]`](macro@row::Row) and [`#[record]`](macro@record::record) | +1 |
+//! | `derive` | [`#[derive(Row)]`](macro@row::Row) | +1 |
 //! | `documents` | aggregates over fields of JSON and MessagePack ([`aggregate::Read::Json`]) | +7 |
 //! | `serde` | `serde::Serialize` for [`aggregate::Answer`] and its parts, for [`OrderedStats`], [`HashStats`], [`TableStats`], [`DbStats`] and [`CheckpointInfo`] | +3 |
 //! | `sql` | [`Db::sql`] and the module [`sql`] | +4 |
+//! | `files` | statements over files of CSV, JSON and MessagePack, and the module [`files`], with `sql` | +29 |
+//! | `columnar` | Parquet and Arrow among those files, with `files` | +58 |
 //! | `rollup` | [`RollupTable`] and the module [`rollup`] | +23 |
 //! | `arrow` | roll-ups that take and answer Arrow batches, with `rollup` | +43 |
 //! | `parquet` | facts of roll-ups as Parquet files, with `arrow` | +64 |
 //!
 //! A directory with a roll-up table does not open without `rollup` ([`Error::Unsupported`]).
 //!
-//! `examples` beside the source has programs that run: `backup`, `counters`, `departures`, `figures`, `records`,
+//! `examples` beside the source has programs that run: `backup`, `counters`, `departures`, `figures`,
 //! `secondary_index`, `sessions`, and on tokio `csv_service`, `tasks` and `views`. How to call Sapwood from tokio stands
 //! in `docs/async.md` of the repository: tables in memory in place, what may wait for a disk in `spawn_blocking`.
 //!
@@ -66,7 +64,7 @@
 //! |---|---|---|---|
 //! | [`OrderedTable`] | in order | by the log; fits in memory | scans both ways beside many writers, updates in place |
 //! | [`HashTable`] | by hash | by the log; outgrows memory | single keys at the highest speed |
-//! | [`TreeTable`] | in order | by a log of all trees | data that opens at once, and is locked by its [transactions](Transaction) |
+//! | [`TreeTable`] | in order | by the log | data that opens at once, and is locked by its [transactions](Transaction) |
 //!
 //! ```
 //! use sapwood::{Db, HashTableOptions, key};
@@ -98,8 +96,8 @@
 //! let orders = db.create_tree_table("orders", TreeTableOptions::default())?;
 //! stock.add(b"oak", 3)?;
 //! db.transaction(|tx| {
-//!     tx.add(&stock, b"oak", -1)?;
-//!     tx.put(&orders, b"2026-11-01/1", b"oak")
+//!     tx.table(&stock).add(b"oak", -1)?;
+//!     tx.table(&orders).put(b"2026-11-01/1", b"oak")
 //! })?;
 //! assert_eq!(stock.get_counter(b"oak")?, Some(2));
 //! # Ok::<(), sapwood::Error>(())
@@ -111,8 +109,8 @@
 //! Entries are bytes, or rows of typed columns ([`schema`]): a table that is made with a
 //! [`Schema`](schema::Schema) keeps it, and is read and changed by [`Rows`].
 //!
-//! A [`Table`] is any of those with keys, for code that needs no more than all can do: single keys,
-//! batches, counters, figures. [`Db::table`] opens one by its name.
+//! All of them are one type, [`Table`], whose page has the verbs; [`AnyTable`] is one whose engine is known at run
+//! time, and [`TransactionTable`] one as a transaction sees it.
 //!
 //! Names come in threes: [`OrderedTableOptions`], [`HashTableOptions`] and [`TreeTableOptions`];
 //! [`OrderedStats`], [`HashStats`] and [`TreeStats`]; [`OrderedEngineError`], [`HashEngineError`] and
@@ -148,6 +146,7 @@
 #![warn(clippy::missing_errors_doc)]
 
 pub mod aggregate;
+mod any_table;
 mod backup;
 mod bulk_load;
 mod db;
@@ -161,16 +160,18 @@ mod formats;
 pub mod fuzzing;
 mod hash_options;
 mod hash_table;
+mod home;
+#[cfg(feature = "files")]
+pub use sapwood_files as files;
 pub use sapwood_schema::key;
 mod key_versions;
 mod log_reader;
 #[cfg(not(feature = "rollup"))]
 mod no_rollups;
+#[cfg(not(feature = "rollup"))]
+pub(crate) use no_rollups::RollupTable;
 mod ordered_options;
 mod ordered_table;
-mod range;
-pub mod record;
-mod records;
 #[cfg(feature = "rollup")]
 pub mod rollup;
 #[cfg(feature = "rollup")]
@@ -189,6 +190,7 @@ mod tree_options;
 mod tree_table;
 mod value;
 
+pub use any_table::{Any, AnyTable, TableRef};
 pub use backup::{BackupInfo, BackupProgress, Backups};
 pub use bulk_load::BulkLoad;
 pub use db::{
@@ -199,22 +201,18 @@ pub use db_options::{DbOptions, RecoveryProgress};
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use hash_options::HashTableOptions;
-pub use hash_table::{HashSnapshot, HashTable};
+pub use hash_table::{Hash, HashSnapshot, HashTable};
 pub use log_reader::LogReader;
 pub use ordered_options::OrderedTableOptions;
-pub use ordered_table::OrderedTable;
-pub use range::Range;
-pub use records::{RecordRange, Records};
+pub use ordered_table::{Ordered, OrderedTable};
 #[cfg(feature = "rollup")]
 pub use rollup_options::RollupTableOptions;
 #[cfg(feature = "rollup")]
 pub use rollup_table::{RollupTable, RollupWriter};
 pub use row::Row;
-pub use rows::{
-    ColumnId, RowRange, RowRef, Rows, TransactionRows, TransactionTypedRows, TypedRows,
-};
+pub use rows::{AsRow, ColumnId, KeyPart, RowKind, RowPrefix, RowRange, RowRef, Rows, Values};
 pub use sapwood_chunkmap::{
-    Compute, Computed, Direction, Entry, Error as OrderedEngineError, KEY_BYTES_MAX, KeyRange,
+    Compute, Computed, Direction, Error as OrderedEngineError, KEY_BYTES_MAX, KeyRange,
     OrderedStats, Upsert, VALUE_BYTES_MAX,
 };
 pub use sapwood_disk::DiskReads;
@@ -231,10 +229,13 @@ pub use sapwood_wal::{
     Error as LogError, Frames as LogFrames, InspectedTable as LoggedTable,
     Inspection as LogInspection, LogChange, LogRecord,
 };
-pub use table::{Table, TableStats};
-pub use transaction::{Batch, Retry, TableRef, Transaction};
+pub use table::{
+    Entry, KeyEntry, Keyed, Keys, Range, Sorted, Stored, Table, TableStats, TreePoolStats,
+    TreeStats, Visit,
+};
+pub use transaction::{Batch, InTransaction, Retry, Transaction, TransactionTable};
 pub use tree_options::TreeTableOptions;
-pub use tree_table::{TreePoolStats, TreeRange, TreeStats, TreeTable};
+pub use tree_table::{Tree, TreeTable};
 pub use value::ValueMut;
 
 /// Does what the first database of a process does for the process, once: on Linux, registering for the fence that

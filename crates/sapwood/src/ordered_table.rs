@@ -1,23 +1,27 @@
-//! An ordered table: its handle, and the operations that only read. The operations that change it
-//! are in `ordered_table/change.rs`.
+//! The ordered engine as a table.
 
-mod change;
 mod entries;
 mod stored;
 
+use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use sapwood_chunkmap::ChunkMap;
+use sapwood_chunkmap::{BatchError, ChunkMap};
 use sapwood_occ::{Conflict, Versions};
 
+use crate::aggregate::{
+    self, Compiled, DisaggregationRun, Disaggregator, Execution, Layout, Partial, Pending, Plan,
+};
 use crate::db_log::Kept;
 use crate::formats::{Formats, FormatsCell};
-use crate::schema::Schema;
+use crate::table::{
+    Bounds, Entry, Nearest, Range, Refusal, SortedVerbs, StoredVerbs, Verbs, operations,
+};
 use crate::{
-    Direction, Durability, Entry, Error, KeyRange, OrderedEngineError, OrderedStats,
-    OrderedTableOptions, Range, Result, aggregate,
+    Compute, Computed, Direction, Error, OrderedEngineError, OrderedStats, OrderedTableOptions,
+    Result, Table, Upsert, ValueMut,
 };
 
 pub(crate) use entries::Entries;
@@ -25,47 +29,30 @@ pub(crate) use entries::Entries;
 pub(crate) use stored::{Place, Run, runs};
 pub(crate) use stored::{Source, Stored, write};
 
-/// A named, ordered table from byte keys to byte values.
+/// The engine that keeps keys in order, in memory: chunks of sorted entries under a tree, after Oak.
+#[derive(Debug, Clone, Copy)]
+pub enum Ordered {}
+
+/// A table that keeps its keys in order, in memory: scans both ways beside many writers, updates in place.
 ///
-/// Keys are 1 byte to 64 KiB ([`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX)), in the order of their
-/// bytes; values 0 bytes to 256 MiB ([`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX)). An
-/// `OrderedTable` is a handle: clones are the same table, and threads share it freely. Where order
-/// is of no use, [`HashTable`](crate::HashTable) is faster, and outgrows memory.
-///
-/// # Consistency
-///
-/// Each operation on one key is linearizable: it takes effect at one moment between its call
-/// and its return, for every thread. A value is read whole, as it was at one moment, also while
-/// another thread changes it in place. A scan or a range sees every key that is there through
-/// the whole of it exactly once and in order; a key put or removed meanwhile may or may not be
-/// seen. [`get_many`](Self::get_many), [`put_many`](Self::put_many),
-/// [`remove_range`](Self::remove_range), [`retain`](Self::retain) and [`clear`](Self::clear) are a
-/// series of operations, not one atomic one.
-///
-/// A closure that is given a value may call back into this table or another; a call that would
-/// wait for itself answers [`OrderedEngineError::Reentrant`] or [`OrderedEngineError::WouldBlock`].
+/// Keys are 1 byte to 64 KiB ([`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX)), in the order of their bytes; values 0
+/// bytes to 256 MiB ([`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX)). Where order is of no use,
+/// [`HashTable`](crate::HashTable) is faster, and outgrows memory.
 ///
 /// ```
-/// use sapwood::{Db, OrderedTableOptions};
+/// use sapwood::{Db, Direction, OrderedTableOptions};
 ///
 /// let db = Db::in_memory();
 /// let table = db.create_ordered_table("oaks", OrderedTableOptions::default())?;
-/// table.put(b"robur", b"pedunculate")?;
-/// table.put(b"petraea", b"sessile")?;
-/// let len = table.get_with(b"robur", |value| value.len())?;
-/// assert_eq!(len, Some(11));
-/// let first = table.first()?.expect("two entries");
-/// assert_eq!((first.key(), first.value()), (&b"petraea"[..], &b"sessile"[..]));
+/// table.put_many(&[("robur", "pedunculate"), ("petraea", "sessile"), ("rubra", "red")])?;
+/// let mut names = Vec::new();
+/// table.scan("r".., Direction::Descending, |_key, value| names.push(value.to_vec()))?;
+/// assert_eq!(names, [&b"red"[..], b"pedunculate"]);
 /// # Ok::<(), sapwood::Error>(())
 /// ```
-#[derive(Clone)]
-pub struct OrderedTable {
-    pub(crate) shared: Arc<Shared>,
-    /// What changes through this handle wait for; `None` for what those of the database do.
-    durability: Option<Durability>,
-}
+pub type OrderedTable = Table<Ordered>;
 
-pub(crate) struct Shared {
+pub struct Shared {
     pub(crate) name: Arc<str>,
     entries: Entries,
     pub(crate) fields: Option<aggregate::Layout>,
@@ -73,7 +60,7 @@ pub(crate) struct Shared {
     pub(crate) kept: Kept,
 }
 
-impl OrderedTable {
+impl Table<Ordered> {
     /// A table that ends with the process.
     pub(crate) fn in_memory(
         name: Arc<str>,
@@ -82,479 +69,22 @@ impl OrderedTable {
     ) -> Result<Self> {
         let map = Arc::new(options.new_map(&name)?);
         let (entries, kept) = (Entries::Memory(map), Kept::in_memory(versions));
-        Ok(Self::of(name, entries, options, FormatsCell::default(), kept))
+        Ok(Self::with_entries(name, entries, options, FormatsCell::default(), kept))
     }
 
-    pub(crate) fn of(
+    pub(crate) fn with_entries(
         name: Arc<str>,
         entries: Entries,
         options: OrderedTableOptions,
         formats: FormatsCell,
         kept: Kept,
     ) -> Self {
-        let shared = Shared { name, entries, fields: options.fields, formats, kept };
-        Self { shared: Arc::new(shared), durability: None }
-    }
-
-    /// The table's name.
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// assert_eq!(table.name(), "t");
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn name(&self) -> &str {
-        &self.shared.name
-    }
-
-    /// The typed columns of the table, if it was made with some. A column that was added
-    /// ([`Db::add_column`](crate::Db::add_column)) is among them at once.
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let db = Db::in_memory();
-    /// let schema = "day:date, hits:u64, key(day)".parse().expect("a schema");
-    /// let table = db.create_ordered_table("t", OrderedTableOptions::default().schema(schema))?;
-    /// assert_eq!(table.schema().and_then(|schema| schema.find("hits")), Some(1));
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn schema(&self) -> Option<&Schema> {
-        self.formats().map(|formats| formats.newest().schema())
-    }
-
-    pub(crate) fn formats(&self) -> Option<&Arc<Formats>> {
-        self.shared.formats.get()
+        Self::of(Arc::new(Shared { name, entries, fields: options.fields, formats, kept }))
     }
 
     /// Gives the table its columns, unless it has them.
     pub(crate) fn set_formats(&self, formats: Arc<Formats>) {
         self.shared.formats.get_or_init(|| formats);
-    }
-
-    /// A handle of the same table whose changes wait for something else than
-    /// [`DbOptions::durability`](crate::DbOptions::durability) says. It says nothing of a table that
-    /// lives in memory alone.
-    ///
-    /// ```
-    /// use sapwood::{Db, Durability, OrderedTableOptions};
-    ///
-    /// # let directory = tempfile::tempdir().expect("a directory for the example");
-    /// let db = Db::open(directory.path())?;
-    /// let orders = db.create_ordered_table("orders", OrderedTableOptions::default())?;
-    /// orders.put(b"1", b"an oak")?; // On the disk soon.
-    /// orders.with_durability(Durability::Sync).put(b"2", b"an elm")?; // It is, with all before it.
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    #[must_use]
-    pub fn with_durability(&self, durability: Durability) -> Self {
-        Self { shared: Arc::clone(&self.shared), durability: Some(durability) }
-    }
-
-    /// Reads a value where it lies; answers what `read` answers, or `None` without the key.
-    ///
-    /// # Errors
-    /// [`Error::OrderedEngine`]: a key that no table has ([`OrderedEngineError::KeyLength`]);
-    /// inside a closure that changes a value also [`OrderedEngineError::Reentrant`] and
-    /// [`OrderedEngineError::WouldBlock`]. Of a table that is [open to be
-    /// read](crate::Db::open_read_only), [`Error::Log`] where its file is damaged or cannot be read, as of
-    /// every method that reads.
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put(b"oak", b"quercus")?;
-    /// assert_eq!(table.get_with(b"oak", |value| value.len())?, Some(7));
-    /// assert_eq!(table.get_with(b"elm", |value| value.len())?, None);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn get_with<R>(
-        &self,
-        key: impl AsRef<[u8]>,
-        read: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
-        match self.in_place() {
-            None => self.named(self.map()?.get_with(key.as_ref(), read)),
-            Some(stored) => stored.get_with(key.as_ref(), read),
-        }
-    }
-
-    /// Copies a value out.
-    ///
-    /// # Errors
-    /// As [`get_with`](Self::get_with).
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put(b"oak", b"quercus")?;
-    /// assert_eq!(table.get(b"oak")?.as_deref(), Some(&b"quercus"[..]));
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        match self.in_place() {
-            None => self.named(self.map()?.get(key.as_ref())),
-            Some(stored) => stored.get_with(key.as_ref(), <[u8]>::to_vec),
-        }
-    }
-
-    /// Whether the key is there.
-    ///
-    /// # Errors
-    /// [`Error::OrderedEngine`]: a key that no table has ([`OrderedEngineError::KeyLength`]); [`Error::Log`] as of
-    /// [`get_with`](Self::get_with).
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put(b"oak", b"quercus")?;
-    /// assert!(table.contains_key(b"oak")?);
-    /// assert!(!table.contains_key(b"elm")?);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        match self.in_place() {
-            None => self.named(self.map()?.contains_key(key.as_ref())),
-            Some(stored) => Ok(stored.get_with(key.as_ref(), |_| ())?.is_some()),
-        }
-    }
-
-    /// Reads a counter, as [`add`](Self::add) makes them, and leaves it as it is; `None` without
-    /// the key, where `add` would make one.
-    ///
-    /// # Errors
-    /// [`OrderedEngineError::NotACounter`] if the value has not 8 bytes; otherwise as
-    /// [`get_with`](Self::get_with).
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let hits = Db::in_memory().create_ordered_table("hits", OrderedTableOptions::default())?;
-    /// hits.add(b"/index.html", 42)?;
-    /// assert_eq!(hits.get_counter(b"/index.html")?, Some(42));
-    /// assert_eq!(hits.get_counter(b"/other.html")?, None);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn get_counter(&self, key: impl AsRef<[u8]>) -> Result<Option<i64>> {
-        let counter = self.get_with(key, |value| match value.try_into() {
-            Ok(bytes) => Ok(i64::from_le_bytes(bytes)),
-            Err(_) => Err(OrderedEngineError::NotACounter { len: value.len() }),
-        })?;
-        self.named(counter.transpose())
-    }
-
-    /// Calls `read(i, value)` once for each `keys[i]`, in order: faster than single calls on a
-    /// table larger than the caches, since the searches overlap.
-    ///
-    /// # Errors
-    /// As [`get_with`](Self::get_with), at the first key that is refused; `read` was called for
-    /// others.
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put_many(&[("elm", "ulmus"), ("oak", "quercus")])?;
-    /// let mut lens = Vec::new();
-    /// table.get_many(&["oak", "ash", "elm"], |_index, value| lens.push(value.map(<[u8]>::len)))?;
-    /// assert_eq!(lens, [Some(7), None, Some(5)]);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn get_many<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-        read: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        self.named(self.map()?.get_many(keys, read))
-    }
-
-    /// The entry with the least key.
-    ///
-    /// # Errors
-    /// [`Error::OrderedEngine`]: inside a closure that changes a value,
-    /// [`OrderedEngineError::Reentrant`] and [`OrderedEngineError::WouldBlock`].
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// assert!(table.first()?.is_none());
-    /// table.put_many(&[("b", "2"), ("a", "1")])?;
-    /// assert_eq!(table.first()?.expect("two entries").key(), b"a");
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn first(&self) -> Result<Option<Entry<'_>>> {
-        self.named(self.map()?.first())
-    }
-
-    /// The entry with the greatest key.
-    ///
-    /// # Errors
-    /// As [`first`](Self::first).
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put_many(&[("b", "2"), ("a", "1")])?;
-    /// assert_eq!(table.last()?.expect("two entries").value(), b"2");
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn last(&self) -> Result<Option<Entry<'_>>> {
-        self.named(self.map()?.last())
-    }
-
-    /// The entry with the greatest key at or below `key`.
-    ///
-    /// # Errors
-    /// As [`get_with`](Self::get_with).
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put_many(&[("a", ""), ("b", ""), ("d", "")])?;
-    /// let entry = table.floor(b"b")?.expect("there is one");
-    /// assert_eq!(entry.key(), b"b");
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn floor(&self, key: impl AsRef<[u8]>) -> Result<Option<Entry<'_>>> {
-        self.named(self.map()?.floor(key.as_ref()))
-    }
-
-    /// The entry with the greatest key below `key`.
-    ///
-    /// # Errors
-    /// As [`get_with`](Self::get_with).
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put_many(&[("a", ""), ("b", ""), ("d", "")])?;
-    /// let entry = table.lower(b"b")?.expect("there is one");
-    /// assert_eq!(entry.key(), b"a");
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn lower(&self, key: impl AsRef<[u8]>) -> Result<Option<Entry<'_>>> {
-        self.named(self.map()?.lower(key.as_ref()))
-    }
-
-    /// The entry with the least key at or above `key`.
-    ///
-    /// # Errors
-    /// As [`get_with`](Self::get_with).
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put_many(&[("a", ""), ("b", ""), ("d", "")])?;
-    /// let entry = table.ceiling(b"c")?.expect("there is one");
-    /// assert_eq!(entry.key(), b"d");
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn ceiling(&self, key: impl AsRef<[u8]>) -> Result<Option<Entry<'_>>> {
-        self.named(self.map()?.ceiling(key.as_ref()))
-    }
-
-    /// The entry with the least key above `key`, in the whole table: with composite keys that may be one of
-    /// another prefix; within one, take the first of its [`range`](Self::range).
-    ///
-    /// # Errors
-    /// As [`get_with`](Self::get_with).
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put_many(&[("a", ""), ("b", ""), ("d", "")])?;
-    /// let entry = table.higher(b"b")?.expect("there is one");
-    /// assert_eq!(entry.key(), b"d");
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn higher(&self, key: impl AsRef<[u8]>) -> Result<Option<Entry<'_>>> {
-        self.named(self.map()?.higher(key.as_ref()))
-    }
-
-    /// The entries in a range as an iterator, both ways. Its items are `Result<Entry>`.
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions, key};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// for minute in [485_u16, 492, 510] {
-    ///     table.put(&key::encode(&("Museum", minute)), b"U6")?;
-    /// }
-    /// let (from, to) = (key::encode(&("Museum", 490_u16)), key::encode(&("Museum", 500_u16)));
-    /// assert_eq!(table.range(from..to).count(), 1);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// for key in ["a", "b", "c"] {
-    ///     table.put(key.as_bytes(), b"")?;
-    /// }
-    /// let mut keys = Vec::new();
-    /// for entry in table.range("b"..).rev() {
-    ///     keys.push(entry?.key().to_vec());
-    /// }
-    /// assert_eq!(keys, [b"c", b"b"]);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn range(&self, range: impl KeyRange) -> Range<'_> {
-        let (entries, refused) = match self.map() {
-            Ok(map) => (Some(map.range(range)), None),
-            Err(error) => (None, Some(Box::new(error))),
-        };
-        Range { entries, refused, table: &self.shared.name }
-    }
-
-    /// The entries in a range as a stream that creates nothing per entry; `visit` ends it
-    /// with `ControlFlow::Break`.
-    ///
-    /// # Errors
-    /// As [`first`](Self::first); `visit` was called for the entries before.
-    ///
-    /// ```
-    /// # use sapwood::Direction;
-    /// # use std::ops::ControlFlow;
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put_many(&[("a", "1"), ("b", "2"), ("c", "3")])?;
-    /// let found = table.scan("b".., Direction::Ascending, |key, value| {
-    ///     if value == b"3" { ControlFlow::Break(key.to_vec()) } else { ControlFlow::Continue(()) }
-    /// })?;
-    /// assert_eq!(found, ControlFlow::Break(b"c".to_vec()));
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn scan<B>(
-        &self,
-        range: impl KeyRange,
-        direction: Direction,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
-    ) -> Result<ControlFlow<B>> {
-        match self.in_place() {
-            None => self.named(self.map()?.scan(range, direction, visit)),
-            Some(stored) => stored.scan(&range, direction, visit),
-        }
-    }
-
-    /// As [`scan`](Self::scan), of the keys alone, without touching values.
-    ///
-    /// # Errors
-    /// [`Error::Log`] as of [`get_with`](Self::get_with): keys alone wait for no closure.
-    ///
-    /// ```
-    /// # use sapwood::Direction;
-    /// # use std::ops::ControlFlow;
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put_many(&[("a", "1"), ("b", "2"), ("c", "3")])?;
-    /// let mut keys = Vec::new();
-    /// let _ = table.scan_keys(.., Direction::Descending, |key| {
-    ///     keys.push(key.to_vec());
-    ///     ControlFlow::<()>::Continue(())
-    /// })?;
-    /// assert_eq!(keys, [b"c", b"b", b"a"]);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn scan_keys<B>(
-        &self,
-        range: impl KeyRange,
-        direction: Direction,
-        visit: impl FnMut(&[u8]) -> ControlFlow<B>,
-    ) -> Result<ControlFlow<B>> {
-        self.named(self.map()?.scan_keys(range, direction, visit))
-    }
-
-    /// Calls `visit(key, value)` for every entry, in the order of the keys; `visit` ends it with
-    /// `ControlFlow::Break`.
-    ///
-    /// # Errors
-    /// As [`scan`](Self::scan).
-    ///
-    /// ```
-    /// # use std::ops::ControlFlow;
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put_many(&[("a", "1"), ("b", "2")])?;
-    /// let mut bytes = 0;
-    /// let _ = table.for_each(|key, value| {
-    ///     bytes += key.len() + value.len();
-    ///     ControlFlow::<()>::Continue(())
-    /// })?;
-    /// assert_eq!(bytes, 4);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn for_each<B>(
-        &self,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
-    ) -> Result<ControlFlow<B>> {
-        self.scan(.., Direction::Ascending, visit)
-    }
-
-    /// How many entries. The table counts them, at no cost: exact while nothing changes it.
-    ///
-    /// # Errors
-    /// Of a table that is [open to be read](crate::Db::open_read_only), [`Error::Log`] where its file is damaged or cannot
-    /// be read.
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put(b"k", b"v")?;
-    /// assert_eq!(table.len()?, 1);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn len(&self) -> Result<usize> {
-        match &self.shared.entries {
-            Entries::Memory(map) => Ok(map.len()),
-            Entries::Stored(stored) => stored.len(),
-        }
-    }
-
-    /// How many entries there may be, at no cost: right while nothing changes the table.
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put(b"k", b"v")?;
-    /// assert_eq!(table.len_estimate(), 1);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn len_estimate(&self) -> usize {
-        match &self.shared.entries {
-            Entries::Memory(map) => map.len(),
-            Entries::Stored(stored) => stored.len_estimate(),
-        }
-    }
-
-    /// Whether there is no entry.
-    ///
-    /// # Errors
-    /// As [`len`](Self::len).
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// assert!(table.is_empty()?);
-    /// table.put(b"k", b"v")?;
-    /// assert!(!table.is_empty()?);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn is_empty(&self) -> Result<bool> {
-        Ok(self.len()? == 0)
-    }
-
-    /// What the table holds and costs, with every byte accounted for.
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put(b"key", b"value")?;
-    /// let stats = table.stats();
-    /// assert_eq!((stats.entries, stats.key_bytes, stats.value_bytes), (1, 3, 5));
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn stats(&self) -> OrderedStats {
-        match &self.shared.entries {
-            Entries::Memory(map) => map.stats(),
-            Entries::Stored(stored) => stored.stats(),
-        }
     }
 
     /// Moves what removals have left together, and gives the memory that becomes free back to the
@@ -625,30 +155,10 @@ impl OrderedTable {
         }
     }
 
-    /// Verifies every structural invariant of the engine. Call it while nothing changes the
-    /// table.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`]: the first invariant that does not hold, and where.
-    ///
-    /// ```
-    /// # use sapwood::{Db, OrderedTableOptions};
-    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put(b"k", b"v")?;
-    /// table.check()?;
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn check(&self) -> Result<()> {
-        self.map()?.check().map_err(|corruption| Error::Corrupt {
-            table: Arc::clone(&self.shared.name),
-            what: corruption.what,
-        })
-    }
-
     /// Writes the table's structure for a person to read.
     ///
     /// # Errors
-    /// What `out` answers.
+    /// Those of `out`.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -681,7 +191,7 @@ impl OrderedTable {
         }
     }
 
-    /// As [`map_at`](Self::map_at), of many keys.
+    /// The map with the entries that many keys belong to: see [`map_at`](Self::map_at).
     #[inline]
     fn map_at_all<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Result<&ChunkMap> {
         match &self.shared.entries {
@@ -708,13 +218,13 @@ impl OrderedTable {
         }
     }
 
-    /// What a change holds. A commit that lasts too long may wait for the closure that the change is made in.
+    /// Holds the keys of a change. A commit that takes too long may wait for the closure that the change is made in.
     #[inline]
     fn shared_keys<'k>(
         &self,
         shared: std::result::Result<sapwood_occ::Shared<'k>, Conflict>,
     ) -> Result<sapwood_occ::Shared<'k>> {
-        shared.map_err(|_| self.refused(OrderedEngineError::WouldBlock))
+        shared.map_err(|_| self.error(OrderedEngineError::WouldBlock))
     }
 
     /// Runs a change of a key.
@@ -749,24 +259,308 @@ impl OrderedTable {
     /// Puts the table's name to an engine's error.
     #[inline]
     pub(crate) fn named<T>(&self, result: std::result::Result<T, OrderedEngineError>) -> Result<T> {
-        result.map_err(|cause| self.refused(cause))
+        result.map_err(|cause| self.error(cause))
     }
 
     // Programs have a copy of each operation for each type of key: this is no part of it.
     #[cold]
-    fn refused(&self, cause: OrderedEngineError) -> Error {
+    fn error(&self, cause: OrderedEngineError) -> Error {
         match cause {
             OrderedEngineError::Journal(refused) => self.shared.kept.refused(refused),
             cause => Error::OrderedEngine { table: Arc::clone(&self.shared.name), cause },
         }
     }
+
+    /// Puts the table's name to an engine's error about a batch.
+    fn batch<R>(&self, result: std::result::Result<R, BatchError>) -> Result<R> {
+        result.map_err(|stopped| Error::OrderedBatch {
+            table: self.shared.name.clone(),
+            done: stopped.done,
+            cause: stopped.error,
+        })
+    }
 }
 
-impl std::fmt::Debug for OrderedTable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl Verbs for Ordered {
+    type Shared = Arc<Shared>;
+    type Iter<'a> = Range<'a>;
+
+    fn shared_name(table: &OrderedTable) -> &Arc<str> {
+        &table.shared.name
+    }
+
+    fn debug(table: &OrderedTable, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OrderedTable")
-            .field("name", &self.name())
-            .field("entries", &self.len_estimate())
+            .field("name", &table.name())
+            .field("entries", &table.len_estimate())
             .finish_non_exhaustive()
     }
+
+    fn formats(table: &OrderedTable) -> Option<&Arc<Formats>> {
+        table.shared.formats.get()
+    }
+
+    fn refused(table: &OrderedTable, refusal: Refusal) -> Error {
+        table.error(match refusal {
+            Refusal::NotACounter { len } => OrderedEngineError::NotACounter { len },
+            Refusal::Overflow { value, delta } => OrderedEngineError::Overflow { value, delta },
+        })
+    }
+
+    #[inline]
+    fn get_with<R>(
+        table: &OrderedTable,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        match table.in_place() {
+            None => table.named(table.map()?.get_with(key, read)),
+            Some(stored) => stored.get_with(key, read),
+        }
+    }
+
+    #[inline]
+    fn contains_key(table: &OrderedTable, key: &[u8]) -> Result<bool> {
+        match table.in_place() {
+            None => table.named(table.map()?.contains_key(key)),
+            Some(stored) => Ok(stored.get_with(key, |_| ())?.is_some()),
+        }
+    }
+
+    #[inline]
+    fn get_many<K: AsRef<[u8]>>(
+        table: &OrderedTable,
+        keys: &[K],
+        read: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        table.named(table.map()?.get_many(keys, read))
+    }
+
+    #[inline]
+    fn put(table: &OrderedTable, key: &[u8], value: &[u8]) -> Result<()> {
+        table.change_key(key, || table.named(table.map_at(key)?.put(key, value).map(drop)))
+    }
+
+    #[inline]
+    fn put_if_absent(table: &OrderedTable, key: &[u8], value: &[u8]) -> Result<bool> {
+        table.change_key(key, || table.named(table.map_at(key)?.put_if_absent(key, value)))
+    }
+
+    #[inline]
+    fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        table: &OrderedTable,
+        entries: &[(K, V)],
+    ) -> Result<()> {
+        let keys = || entries.iter().map(|(key, _)| key.as_ref());
+        table.change_keys(keys(), || {
+            table.batch(table.map_at_all(keys())?.put_many(entries).map(drop))
+        })
+    }
+
+    #[inline]
+    fn update<R>(
+        table: &OrderedTable,
+        key: &[u8],
+        mut change: impl FnMut(&mut ValueMut<'_>) -> R,
+    ) -> Result<Option<R>> {
+        let name = &table.shared.name;
+        let change = |value: &mut sapwood_chunkmap::ValueMut<'_>| {
+            change(&mut ValueMut::of_ordered(value, name))
+        };
+        table.change_key(key, || table.named(table.map_at(key)?.update(key, change)))
+    }
+
+    #[inline]
+    fn update_many<K: AsRef<[u8]>>(
+        table: &OrderedTable,
+        keys: &[K],
+        mut change: impl FnMut(usize, &mut ValueMut<'_>),
+    ) -> Result<usize> {
+        let name = &table.shared.name;
+        let change = |index, value: &mut sapwood_chunkmap::ValueMut<'_>| {
+            change(index, &mut ValueMut::of_ordered(value, name));
+        };
+        table.change_keys(keys.iter().map(AsRef::as_ref), || {
+            let map = table.map_at_all(keys.iter().map(AsRef::as_ref))?;
+            table.batch(map.update_many(keys, change))
+        })
+    }
+
+    #[inline]
+    fn put_if_absent_or_update<R>(
+        table: &OrderedTable,
+        key: &[u8],
+        value: &[u8],
+        mut change: impl FnMut(&mut ValueMut<'_>) -> R,
+    ) -> Result<Upsert<R>> {
+        let name = &table.shared.name;
+        let change = |value: &mut sapwood_chunkmap::ValueMut<'_>| {
+            change(&mut ValueMut::of_ordered(value, name))
+        };
+        table.change_key(key, || {
+            table.named(table.map_at(key)?.put_if_absent_or_update(key, value, change))
+        })
+    }
+
+    #[inline]
+    fn compare_and_put(
+        table: &OrderedTable,
+        key: &[u8],
+        expected: &[u8],
+        new: &[u8],
+    ) -> Result<bool> {
+        table
+            .change_key(key, || table.named(table.map_at(key)?.compare_and_put(key, expected, new)))
+    }
+
+    #[inline]
+    fn add(table: &OrderedTable, key: &[u8], delta: i64) -> Result<i64> {
+        table.change_key(key, || table.named(table.map_at(key)?.add(key, delta)))
+    }
+
+    #[inline]
+    fn add_many<K: AsRef<[u8]>>(table: &OrderedTable, deltas: &[(K, i64)]) -> Result<()> {
+        let keys = || deltas.iter().map(|(key, _)| key.as_ref());
+        table.change_keys(keys(), || table.batch(table.map_at_all(keys())?.add_many(deltas)))
+    }
+
+    #[inline]
+    fn remove(table: &OrderedTable, key: &[u8]) -> Result<bool> {
+        table.change_key(key, || table.named(table.map_at(key)?.remove(key)))
+    }
+
+    #[inline]
+    fn remove_with<R>(
+        table: &OrderedTable,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        table.change_key(key, || table.named(table.map_at(key)?.remove_with(key, read)))
+    }
+
+    #[inline]
+    fn compute(
+        table: &OrderedTable,
+        key: &[u8],
+        decide: impl FnMut(Option<&[u8]>) -> Compute,
+    ) -> Result<Computed> {
+        table.change_key(key, || table.named(table.map_at(key)?.compute(key, decide)))
+    }
+
+    fn retain(table: &OrderedTable, keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64> {
+        table.change_any(|| table.named(table.map()?.retain(keep)))
+    }
+
+    fn clear(table: &OrderedTable) -> Result<()> {
+        table.change_any(|| table.named(table.map()?.clear()))
+    }
+
+    #[inline]
+    fn for_each<B>(
+        table: &OrderedTable,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        Self::scan(table, Nearest::First.range().0, Direction::Ascending, visit)
+    }
+
+    fn iter(table: &OrderedTable) -> Range<'_> {
+        table.range(..)
+    }
+
+    fn len(table: &OrderedTable) -> Result<usize> {
+        match &table.shared.entries {
+            Entries::Memory(map) => Ok(map.len()),
+            Entries::Stored(stored) => stored.len(),
+        }
+    }
+}
+
+impl SortedVerbs for Ordered {
+    #[inline]
+    fn scan<B>(
+        table: &OrderedTable,
+        bounds: Bounds<'_>,
+        direction: Direction,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        match table.in_place() {
+            None => table.named(table.map()?.scan(bounds, direction, visit)),
+            Some(stored) => stored.scan(&bounds, direction, visit),
+        }
+    }
+
+    #[inline]
+    fn scan_keys<B>(
+        table: &OrderedTable,
+        bounds: Bounds<'_>,
+        direction: Direction,
+        visit: impl FnMut(&[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        table.named(table.map()?.scan_keys(bounds, direction, visit))
+    }
+
+    fn range<'a>(table: &'a OrderedTable, bounds: Bounds<'_>) -> Range<'a> {
+        match table.map() {
+            Ok(map) => Range::in_place(&table.shared.name, map.range(bounds)),
+            Err(error) => Range::refused(&table.shared.name, error),
+        }
+    }
+
+    fn nearest<'a>(table: &'a OrderedTable, nearest: Nearest<'_>) -> Result<Option<Entry<'a>>> {
+        let map = table.map()?;
+        let entry = match nearest {
+            Nearest::First => map.first(),
+            Nearest::Last => map.last(),
+            Nearest::Floor(key) => map.floor(key),
+            Nearest::Lower(key) => map.lower(key),
+            Nearest::Ceiling(key) => map.ceiling(key),
+            Nearest::Higher(key) => map.higher(key),
+        };
+        Ok(table.named(entry)?.map(Entry::in_place))
+    }
+
+    fn pop(table: &OrderedTable, end: Direction) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        table.change_any(|| {
+            let map = table.map()?;
+            table.named(match end {
+                Direction::Ascending => map.pop_first(),
+                Direction::Descending => map.pop_last(),
+            })
+        })
+    }
+
+    fn remove_range(table: &OrderedTable, bounds: Bounds<'_>) -> Result<u64> {
+        table.change_any(|| table.named(table.map()?.remove_range(bounds)))
+    }
+}
+
+impl StoredVerbs for Ordered {
+    type Stats = OrderedStats;
+
+    fn len_estimate(table: &OrderedTable) -> usize {
+        match &table.shared.entries {
+            Entries::Memory(map) => map.len(),
+            Entries::Stored(stored) => stored.len_estimate(),
+        }
+    }
+
+    fn stats(table: &OrderedTable) -> OrderedStats {
+        match &table.shared.entries {
+            Entries::Memory(map) => map.stats(),
+            Entries::Stored(stored) => stored.stats(),
+        }
+    }
+
+    fn check(table: &OrderedTable) -> Result<()> {
+        table.map()?.check().map_err(|corruption| Error::Corrupt {
+            table: Arc::clone(&table.shared.name),
+            what: corruption.what,
+        })
+    }
+
+    fn fields(table: &OrderedTable) -> Option<&Layout> {
+        table.shared.fields.as_ref()
+    }
+
+    operations!(map, ?);
 }

@@ -37,8 +37,7 @@
 //! let flights = db.rows("flights")?.typed::<Flight>()?;
 //! let flight = Flight { carrier: "UA".to_owned(), flight: 1545, day: Date(15_706), delay: Some(11) };
 //! flights.put(&flight)?;
-//! let key = ["UA".into(), 1545.into(), sapwood::schema::Value::Date(15_706)];
-//! assert_eq!(flights.get(&key)?, Some(flight));
+//! assert_eq!(flights.get(("UA", 1545, Date(15_706)))?, Some(flight));
 //! # Ok::<(), sapwood::Error>(())
 //! ```
 
@@ -63,6 +62,12 @@ pub use sapwood_derive::Row;
 
 /// A struct that is a row of a table: see [`Row`](macro@Row), which implements it.
 pub trait Row: Sized {
+    /// The fields of the key: one alone, several as a tuple, and the number of a row where there is none.
+    type Key<'k>;
+
+    /// The values of a key.
+    fn key_values<'k>(key: Self::Key<'k>) -> Vec<Value<'k>>;
+
     /// The columns: a field each.
     fn schema() -> Schema;
 
@@ -96,6 +101,12 @@ pub trait RowField: Sized {
 
     /// The value as a field, if it is one.
     fn of_value(value: Value<'_>) -> Option<Self>;
+
+    /// The field in a key that is searched: `&str` for a `String`, and most types by themselves.
+    type InKey<'k>;
+
+    /// The value of a field in a key.
+    fn key_value<'k>(field: Self::InKey<'k>) -> Value<'k>;
 }
 
 /// A number that the items of an array may be.
@@ -128,6 +139,12 @@ macro_rules! whole_numbers {
                         _ => None,
                     }
                 }
+
+                type InKey<'k> = Self;
+
+                fn key_value<'k>(field: Self::InKey<'k>) -> Value<'k> {
+                    field.to_value().into_owned()
+                }
             }
 
             impl RowNumber for $kind {}
@@ -153,6 +170,12 @@ impl RowField for bool {
             _ => None,
         }
     }
+
+    type InKey<'k> = Self;
+
+    fn key_value<'k>(field: Self::InKey<'k>) -> Value<'k> {
+        field.to_value().into_owned()
+    }
 }
 
 impl RowField for f64 {
@@ -170,6 +193,12 @@ impl RowField for f64 {
             _ => None,
         }
     }
+
+    type InKey<'k> = Self;
+
+    fn key_value<'k>(field: Self::InKey<'k>) -> Value<'k> {
+        field.to_value().into_owned()
+    }
 }
 
 impl RowField for f32 {
@@ -183,6 +212,12 @@ impl RowField for f32 {
 
     fn of_value(value: Value<'_>) -> Option<Self> {
         f64::of_value(value).map(|value| value as f32)
+    }
+
+    type InKey<'k> = Self;
+
+    fn key_value<'k>(field: Self::InKey<'k>) -> Value<'k> {
+        field.to_value().into_owned()
     }
 }
 
@@ -204,6 +239,12 @@ impl RowField for String {
             _ => None,
         }
     }
+
+    type InKey<'k> = &'k str;
+
+    fn key_value<'k>(field: Self::InKey<'k>) -> Value<'k> {
+        Value::text(field)
+    }
 }
 
 impl RowField for Vec<u8> {
@@ -220,6 +261,12 @@ impl RowField for Vec<u8> {
             Value::Bytes(bytes) => Some(bytes.into_owned()),
             _ => None,
         }
+    }
+
+    type InKey<'k> = &'k [u8];
+
+    fn key_value<'k>(field: Self::InKey<'k>) -> Value<'k> {
+        Value::Bytes(field.into())
     }
 }
 
@@ -238,6 +285,12 @@ impl RowField for Date {
             _ => None,
         }
     }
+
+    type InKey<'k> = Self;
+
+    fn key_value<'k>(field: Self::InKey<'k>) -> Value<'k> {
+        field.to_value().into_owned()
+    }
 }
 
 impl RowField for Timestamp {
@@ -254,6 +307,12 @@ impl RowField for Timestamp {
             Value::Timestamp { ticks, precision: Precision::Micros } => Some(Timestamp(ticks)),
             _ => None,
         }
+    }
+
+    type InKey<'k> = Self;
+
+    fn key_value<'k>(field: Self::InKey<'k>) -> Value<'k> {
+        field.to_value().into_owned()
     }
 }
 
@@ -276,6 +335,12 @@ impl<T: RowNumber, const N: usize> RowField for [T; N] {
             _ => None,
         }
     }
+
+    type InKey<'k> = [T; N];
+
+    fn key_value<'k>(field: Self::InKey<'k>) -> Value<'k> {
+        field.to_value().into_owned()
+    }
 }
 
 impl<T: RowField> RowField for Option<T> {
@@ -294,6 +359,12 @@ impl<T: RowField> RowField for Option<T> {
             Value::Null => Some(None),
             value => T::of_value(value).map(Some),
         }
+    }
+
+    type InKey<'k> = Option<T::InKey<'k>>;
+
+    fn key_value<'k>(field: Self::InKey<'k>) -> Value<'k> {
+        field.map_or(Value::Null, T::key_value)
     }
 }
 

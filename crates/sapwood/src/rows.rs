@@ -1,58 +1,57 @@
-//! Tables whose entries are rows of a schema.
-//!
-//! | modules, each above those it uses | |
-//! |---|---|
-//! | `range` | ranges of rows, by values of the first columns of their keys |
-//! | `row_ref` | a row where it lies |
-//! | `change` | rows put, changed and removed |
-//! | `typed` | rows as structs |
-//! | `in_transaction` | rows read and changed in transactions |
+//! The typed view of a table: rows of columns, as values or as structs.
 
-mod change;
-mod in_transaction;
+mod kind;
+mod number;
 mod range;
+mod read;
 mod row_ref;
-mod typed;
+mod write;
 
-use std::ops::ControlFlow;
+use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::formats::Formats;
+use crate::row::Row;
 use crate::schema::{Error as Cause, RowFormat, Schema, Value};
-use crate::{Direction, Error, Result, Table};
+use crate::{
+    Any, AnyTable, Error, InTransaction, Keyed, Result, Sorted, Table, TableRef, Transaction,
+};
 
-pub use in_transaction::{TransactionRows, TransactionTypedRows};
-pub use range::RowRange;
+pub use kind::{AsRow, RowKind, Values};
+pub use range::{KeyPart, RowPrefix, RowRange};
 pub use row_ref::{ColumnId, RowRef};
-pub use typed::TypedRows;
 
-/// The rows of a table of any kind that has a schema: read and changed by values.
+/// The rows of a table that has a schema, read and changed by column: as structs of one type, or as [`Values`].
 ///
-/// It is a handle of the table, not a kind of its own: [`table`](Self::table) gives the table, and clones are
-/// the same table. A row is a value for each column, in the order of the schema; its key is the values of
-/// the columns of the key, and of a numbered schema its number behind them.
+/// It is a view of a table of any engine, or of one as a transaction sees it ([`Transaction::rows`]); clones are the
+/// same table. [`Db::rows`](crate::Db::rows) gives the rows as values, and [`typed`](Self::typed) as structs.
+///
+/// | | `Rows` | `Rows<Plane>` |
+/// |---|---|---|
+/// | a row | a slice of values in the order of the schema | a struct that derives [`Row`](macro@crate::row::Row) |
+/// | a key | a slice of the values of the key columns | their values as Rust types: one alone, several as a tuple |
+/// | bounds of a range | arrays of values, or tuples of Rust types, of the first key columns | |
 ///
 /// # Numbers
 ///
-/// A row that is put into a numbered table gets a number that no row there has. Where nothing but the number is
-/// the key, and in hash tables, it is larger than all numbers of the table; in ordered and tree tables with
-/// more columns in their key it is larger by one than the largest among the rows with the same values of
-/// these. The first is 1. A number may come again after its row was removed.
+/// A row that is put into a numbered table gets a number that no row of it has, which stands behind the columns of the
+/// key. If the number alone is the key, and in hash tables, it is larger than all numbers of the table; in ordered and
+/// tree tables with more key columns it is larger by one than the largest among the rows with the same values of
+/// these. The first is 1. A number may be used again after its row was removed.
 ///
 /// # Consistency
 ///
-/// That of the [`Table`]: each operation on one row takes effect at one moment between its call and its return,
-/// for every thread, and a row is read whole. Batches and walks are a series of operations, not one
-/// atomic one. A column that is added ([`Db::add_column`](crate::Db::add_column)) is there for all handles at once: rows
-/// that were put before have no value for it.
+/// That of the [`Table`]: each operation on one row takes effect at one moment, and a row is read whole. A column that
+/// is added ([`Db::add_column`](crate::Db::add_column)) is visible to all views at once: earlier rows have no value for
+/// it.
 ///
 /// # Errors
 ///
-/// [`Error::Schema`] for values that their columns cannot have, and for entries that were put as bytes and are
-/// no rows.
+/// Beside the table's, [`Error::Schema`] for values that their columns cannot have, and for entries that were put as
+/// bytes and are no rows.
 ///
 /// ```
-/// use std::ops::ControlFlow;
 /// use sapwood::schema::Value;
 /// use sapwood::{Db, Direction, OrderedTableOptions};
 ///
@@ -68,19 +67,34 @@ pub use typed::TypedRows;
 /// flights.update_column(&["AA".into(), 1141.into()], "delay", &33.into())?;
 ///
 /// // All flights of a carrier, in the order of their keys.
-/// let united = || [Value::from("UA")];
 /// let mut delays = Vec::new();
-/// let _ = flights.scan(united()..=united(), Direction::Ascending, |row| {
+/// flights.scan(("UA",)..=("UA",), Direction::Ascending, |row| {
 ///     delays.push(row.get("delay").map(Value::into_owned));
-///     ControlFlow::<()>::Continue(())
 /// })?;
 /// assert_eq!(delays, [Ok(Value::Int(11)), Ok(Value::Int(20))]);
 /// # Ok::<(), sapwood::Error>(())
 /// ```
-#[derive(Debug, Clone)]
-pub struct Rows {
-    table: Table,
+pub struct Rows<R = Values, E: Keyed = Any> {
+    table: Table<E>,
+    /// The table outside of a transaction, for the numbers of rows.
+    base: AnyTable,
     formats: Arc<Formats>,
+    /// The column of each field of a struct; none for values, which are in the order of the columns.
+    columns: Option<Vec<usize>>,
+    /// No row is kept here: threads may share the view of any.
+    row: std::marker::PhantomData<fn() -> R>,
+}
+
+impl<R, E: Keyed> Clone for Rows<R, E> {
+    fn clone(&self) -> Self {
+        self.with(self.table.clone(), self.columns.clone())
+    }
+}
+
+impl<R, E: Keyed> fmt::Debug for Rows<R, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").field("table", &self.table).finish()
+    }
 }
 
 impl Rows {
@@ -99,12 +113,78 @@ impl Rows {
     /// assert!(matches!(Rows::new(bytes), Err(Error::NoSchema { .. })));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn new(table: impl Into<Table>) -> Result<Rows> {
-        let table = table.into();
-        match table.formats() {
-            Some(formats) => Ok(Rows { formats: Arc::clone(formats), table }),
-            None => Err(Error::NoSchema { table: table.name().into() }),
-        }
+    pub fn new(table: impl Into<AnyTable>) -> Result<Rows> {
+        let base = table.into();
+        let none = || Error::NoSchema { table: base.name().into() };
+        let formats = Arc::clone(base.formats().ok_or_else(none)?);
+        Ok(Rows { table: base.clone(), base, formats, columns: None, row: Default::default() })
+    }
+}
+
+impl<'db> Transaction<'db> {
+    /// The rows of a table as this transaction sees them.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TreeTableOptions};
+    /// # let db = Db::in_memory();
+    /// let schema = "account:text, cents:i64, key(account)".parse().expect("a schema");
+    /// db.create_tree_table("accounts", TreeTableOptions::default().schema(schema))?;
+    /// let accounts = db.rows("accounts")?;
+    /// accounts.put_many(&[["ada".into(), 500.into()], ["bob".into(), 20.into()]])?;
+    /// db.transaction(|tx| {
+    ///     let accounts = tx.rows(&accounts);
+    ///     accounts.update_column(&["ada".into()], "cents", &470.into())?;
+    ///     accounts.update_column(&["bob".into()], "cents", &50.into())
+    /// })?;
+    /// assert_eq!(accounts.get(&["bob".into()])?, Some(vec!["bob".into(), 50.into()]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn rows<'tx, R>(&'tx self, rows: &Rows<R>) -> Rows<R, InTransaction<'tx, 'db>> {
+        rows.with(self.table(TableRef::from(&rows.table)), rows.columns.clone())
+    }
+}
+
+impl<R, E: Keyed> Rows<R, E> {
+    /// The same rows, of another type or as another engine shows them.
+    fn with<S, F: Keyed>(&self, table: Table<F>, columns: Option<Vec<usize>>) -> Rows<S, F> {
+        let (base, formats) = (self.base.clone(), Arc::clone(&self.formats));
+        Rows { table, base, formats, columns, row: Default::default() }
+    }
+
+    /// The rows as structs. A table may have nullable columns that the struct does not know: reads ignore them, and
+    /// puts leave them without a value.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] if the struct has a field that is no such column, lacks a column that every row has a value
+    /// for, or has another key.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// use sapwood::row::Row;
+    ///
+    /// #[derive(Row, Debug, PartialEq)]
+    /// struct Plane {
+    ///     #[row(key)]
+    ///     tail: String,
+    ///     seats: u16,
+    /// }
+    /// # let db = Db::in_memory();
+    /// let schema = "tail:text, seats:u16, key(tail)".parse().expect("a schema");
+    /// db.create_hash_table("planes", HashTableOptions::default().schema(schema))?;
+    /// let planes = db.rows("planes")?.typed::<Plane>()?;
+    /// planes.put(&Plane { tail: "N14228".to_owned(), seats: 149 })?;
+    /// planes.update("N14228", |plane| plane.seats += 1)?;
+    /// assert_eq!(planes.get("N14228")?.expect("it was put").seats, 150);
+    ///
+    /// let schema = "tail:text, seats:u32, key(tail)".parse().expect("a schema");
+    /// db.create_hash_table("wide", HashTableOptions::default().schema(schema))?;
+    /// let refused = db.rows("wide")?.typed::<Plane>().unwrap_err();
+    /// assert!(refused.to_string().contains("`seats` is `u32` here, and `u16` in the struct"));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn typed<S: Row>(&self) -> Result<Rows<S, E>> {
+        let columns = self.named(kind::columns_of(&S::schema(), self.schema()))?;
+        Ok(self.with(self.table.clone(), Some(columns)))
     }
 
     /// The table.
@@ -114,14 +194,16 @@ impl Rows {
     /// # let db = Db::in_memory();
     /// # let schema = "plane:text, seats:u16, key(plane)".parse().expect("a schema");
     /// # db.create_hash_table("planes", HashTableOptions::default().schema(schema))?;
-    /// assert_eq!(db.rows("planes")?.table().name(), "planes");
+    /// let planes = db.rows("planes")?;
+    /// planes.put(&["N14228".into(), 149.into()])?;
+    /// assert_eq!(planes.table().len()?, 1);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn table(&self) -> &Table {
+    pub fn table(&self) -> &Table<E> {
         &self.table
     }
 
-    /// The columns, as they are now.
+    /// The columns, as of now.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -136,7 +218,7 @@ impl Rows {
         self.format().schema()
     }
 
-    /// How rows are written now, and how all that were met are read.
+    /// The encoding of rows as bytes, as of now; it reads all rows that this view has met.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -164,148 +246,14 @@ impl Rows {
         self.formats.newest()
     }
 
-    /// A copy of the row of a key; `None` if there is none.
-    ///
-    /// # Errors
-    /// [`Error::Schema`]; as of [`Table::get_with`].
-    ///
-    /// ```
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # use sapwood::schema::Value;
-    /// # let db = Db::in_memory();
-    /// # let schema = "plane:text, seats:u16, key(plane)".parse().expect("a schema");
-    /// # db.create_hash_table("planes", HashTableOptions::default().schema(schema))?;
-    /// let planes = db.rows("planes")?;
-    /// planes.put(&["N14228".into(), 149.into()])?;
-    /// assert_eq!(planes.get(&["N14228".into()])?, Some(vec!["N14228".into(), Value::Int(149)]));
-    /// assert_eq!(planes.get(&["N24211".into()])?, None);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn get(&self, key: &[Value<'_>]) -> Result<Option<Vec<Value<'static>>>> {
-        self.get_with(key, |row| row.to_values())?.transpose()
-    }
-
-    /// Calls `read` with the row of a key, in place; `None` if there is none.
-    ///
-    /// # Errors
-    /// [`Error::Schema`] for a key that is none; as of [`Table::get_with`].
-    ///
-    /// ```
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # use sapwood::schema::Value;
-    /// # let db = Db::in_memory();
-    /// # let schema = "plane:text, seats:u16, key(plane)".parse().expect("a schema");
-    /// # db.create_hash_table("planes", HashTableOptions::default().schema(schema))?;
-    /// let planes = db.rows("planes")?;
-    /// planes.put(&["N14228".into(), 149.into()])?;
-    /// let is_large = planes.get_with(&["N14228".into()], |row| {
-    ///     row.get("seats").map(|seats| matches!(seats, Value::Int(120..)))
-    /// })?;
-    /// assert_eq!(is_large, Some(Ok(true)));
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn get_with<R>(
-        &self,
-        key: &[Value<'_>],
-        read: impl FnOnce(RowRef<'_>) -> R,
-    ) -> Result<Option<R>> {
-        let key = self.key(key)?;
-        self.table.get_with(&key, |value| read(self.row(&key, value)))
-    }
-
-    /// Whether there is a row of a key.
-    ///
-    /// # Errors
-    /// [`Error::Schema`] for a key that is none; as of [`Table::contains_key`].
-    ///
-    /// ```
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # let db = Db::in_memory();
-    /// # let schema = "plane:text, seats:u16, key(plane)".parse().expect("a schema");
-    /// # db.create_hash_table("planes", HashTableOptions::default().schema(schema))?;
-    /// let planes = db.rows("planes")?;
-    /// planes.put(&["N14228".into(), 149.into()])?;
-    /// assert!(planes.contains_key(&["N14228".into()])? && !planes.contains_key(&["N1".into()])?);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn contains_key(&self, key: &[Value<'_>]) -> Result<bool> {
-        self.table.contains_key(self.key(key)?)
-    }
-
-    /// Visits every row, in place, in the order of the keys, or of a hash table in none; `visit` ends it with
-    /// `ControlFlow::Break`.
-    ///
-    /// # Errors
-    /// As of [`Table::for_each`].
-    ///
-    /// ```
-    /// # use std::ops::ControlFlow;
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # let db = Db::in_memory();
-    /// # let schema = "plane:text, seats:u16, key(plane)".parse().expect("a schema");
-    /// # db.create_hash_table("planes", HashTableOptions::default().schema(schema))?;
-    /// let planes = db.rows("planes")?;
-    /// planes.put_many(&[["N14228".into(), 149.into()], ["N24211".into(), 149.into()]])?;
-    /// let found = planes.for_each(|row| match row.get("plane") {
-    ///     Ok(plane) if plane == "N24211".into() => ControlFlow::Break(()),
-    ///     _ => ControlFlow::Continue(()),
-    /// })?;
-    /// assert!(found.is_break());
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn for_each<B>(
-        &self,
-        mut visit: impl FnMut(RowRef<'_>) -> ControlFlow<B>,
-    ) -> Result<ControlFlow<B>> {
-        self.table.for_each(|key, value| visit(self.row(key, value)))
-    }
-
-    /// Visits the rows of an ordered or a tree table in a range, in place; `visit` ends it with
-    /// `ControlFlow::Break`. The bounds are values of the first columns of the key: `[a]..=[a]` are all rows whose
-    /// first column of the key is `a`, `[a]..` those from there on.
-    ///
-    /// # Errors
-    /// [`Error::NoOrder`] of a hash table; [`Error::Schema`] for bounds that are no values of these columns;
-    /// as of [`Table::scan`].
-    ///
-    /// ```
-    /// # use std::ops::ControlFlow;
-    /// # use sapwood::schema::Value;
-    /// # use sapwood::{Db, Direction, OrderedTableOptions};
-    /// # let db = Db::in_memory();
-    /// let schema = "day:u8, hour:u8, hits:u32, key(day, hour)".parse().expect("a schema");
-    /// db.create_ordered_table("hits", OrderedTableOptions::default().schema(schema))?;
-    /// let hits = db.rows("hits")?;
-    /// for (day, hour) in [(1, 23), (2, 0), (2, 9), (3, 0)] {
-    ///     hits.put(&[day.into(), hour.into(), 7.into()])?;
-    /// }
-    /// let mut hours = Vec::new();
-    /// let from = [Value::Int(2), Value::Int(1)];
-    /// let _ = hits.scan(&from[..].., Direction::Descending, |row| {
-    ///     hours.push(row.get("hour").map(Value::into_owned));
-    ///     ControlFlow::<()>::Continue(())
-    /// })?;
-    /// assert_eq!(hours, [Ok(Value::Int(0)), Ok(Value::Int(9))]);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn scan<'v, B>(
-        &self,
-        range: impl RowRange<'v>,
-        direction: Direction,
-        mut visit: impl FnMut(RowRef<'_>) -> ControlFlow<B>,
-    ) -> Result<ControlFlow<B>> {
-        let range = self.byte_range(&range)?;
-        self.table.scan(range, direction, |key, value| visit(self.row(key, value)))
-    }
-
     #[inline]
     fn row<'a>(&'a self, key: &'a [u8], value: &'a [u8]) -> RowRef<'a> {
-        // The format is asked for once the row is there, so that it is not older than the row.
+        // The newest format, read after the row: it is not older than the row.
         RowRef { format: self.formats.newest(), table: self.table.name(), key, value }
     }
 
-    /// The key of a row, from a value for each column of it, and the number.
-    fn key(&self, values: &[Value<'_>]) -> Result<Vec<u8>> {
+    /// A whole key as bytes.
+    fn whole_key(&self, values: &[Value<'_>]) -> Result<Vec<u8>> {
         let schema = self.schema();
         let wanted = schema.key_columns().len() + usize::from(schema.is_numbered());
         if values.len() != wanted {
@@ -315,7 +263,7 @@ impl Rows {
         self.key_prefix(values)
     }
 
-    /// What keys begin with that have these values first.
+    /// The first columns of a key as bytes.
     fn key_prefix(&self, values: &[Value<'_>]) -> Result<Vec<u8>> {
         let format = self.format();
         let columns = format.schema().key_columns().len();
@@ -356,5 +304,38 @@ impl Rows {
     #[cold]
     fn refused(&self, cause: Cause) -> Error {
         Error::Schema { table: self.table.name().into(), cause }
+    }
+}
+
+impl<R: RowKind, E: Sorted> Rows<R, E> {
+    fn key(&self, key: R::Key<'_>) -> Result<Vec<u8>> {
+        self.whole_key(&R::key_values(key))
+    }
+
+    /// A row of a table as one of this type.
+    fn of_values(&self, mut values: Vec<Value<'_>>) -> Result<R::Row> {
+        let fields = match &self.columns {
+            None => values,
+            Some(columns) => {
+                let mut take =
+                    |column: &usize| std::mem::replace(&mut values[*column], Value::Null);
+                columns.iter().map(&mut take).collect()
+            }
+        };
+        self.named(R::from_values(fields))
+    }
+
+    /// A value for each column of the table, by the fields of a row.
+    fn to_columns<'v>(
+        &self,
+        format: &RowFormat,
+        fields: Cow<'v, [Value<'v>]>,
+    ) -> Cow<'v, [Value<'v>]> {
+        let Some(columns) = &self.columns else { return fields };
+        let mut values = vec![Value::Null; format.schema().columns().len()];
+        for (&column, value) in columns.iter().zip(fields.into_owned()) {
+            values[column] = value;
+        }
+        Cow::Owned(values)
     }
 }

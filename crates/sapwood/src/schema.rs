@@ -19,8 +19,9 @@
 //! ```
 
 pub use sapwood_schema::{
-    Cell, Civil, Column, ColumnPiece, DAY_SECONDS, DECIMAL_DIGITS_MAX, Error, Inference, Missing,
-    POWERS_OF_TEN, Precision, Projection, Result, RowCut, RowFormat, Schema, SchemaBuilder, Type,
-    Value, date_of_text, date_to_text, days_of, decimal_of_text, decimal_to_text, nearest, rescale,
-    timestamp_of_text, timestamp_to_text,
+    BATCH_ROWS, Batch, Cell, Civil, Column, ColumnPiece, DAY_SECONDS, DECIMAL_DIGITS_MAX, Data,
+    Error, Inference, Missing, POWERS_OF_TEN, Precision, Projection, Result, RowCut, RowFormat,
+    Scan, Schema, SchemaBuilder, Sink, SourceColumn, Strings, Type, Value, Vector, date_of_text,
+    date_to_text, days_of, decimal_of_text, decimal_to_text, nearest, rescale, timestamp_of_text,
+    timestamp_to_text,
 };

@@ -18,6 +18,28 @@
 //! # Ok::<(), sapwood::sql::Error>(())
 //! ```
 //!
+//! # Files
+//!
+//! With the feature `files` a name in quotes is a file: CSV, JSON, MessagePack, and with `columnar` Parquet and Arrow,
+//! packed by gzip or Zstandard or not. A pattern (`'logs/*.csv'`) and a folder are many files as one table.
+//!
+#![cfg_attr(feature = "files", doc = "```")]
+#![cfg_attr(not(feature = "files"), doc = "```ignore")]
+//! # use sapwood::Db;
+//! # let folder = tempfile::tempdir().expect("a directory for the example");
+//! # std::env::set_current_dir(folder.path()).expect("it is there");
+//! std::fs::write("flights.csv", "carrier,delay\nUA,11\nAA,\nUA,20\n").expect("room");
+//! let db = Db::in_memory();
+//! db.sql("create table late as select carrier, avg(delay) as late from 'flights.csv' group by 1")?;
+//! db.sql("insert into late select 'all', avg(delay) from 'fl*.csv'")?;
+//! db.sql("copy (select * from late where late > 10) to 'late.jsonl'")?;
+//! assert_eq!(
+//!     std::fs::read_to_string("late.jsonl").expect("it is there"),
+//!     "{\"carrier\":\"UA\",\"late\":15.5}\n{\"carrier\":\"all\",\"late\":15.5}\n"
+//! );
+//! # Ok::<(), sapwood::sql::Error>(())
+//! ```
+//!
 //! # The language
 //!
 //! `select` of one table with expressions, `where`, `group by`, `having`, `distinct`, `order by`, `limit`;
@@ -35,6 +57,9 @@
 mod blocks;
 mod catalog;
 mod change;
+#[cfg(feature = "files")]
+mod files;
+mod query;
 mod ranges;
 #[cfg(feature = "rollup")]
 mod rollup;
@@ -43,19 +68,20 @@ mod table;
 mod words;
 
 pub use catalog::Tables;
+#[cfg(feature = "files")]
+pub use files::{Files, FilesAndTables};
 pub use sapwood_sql::{
-    Answer, BATCH_ROWS, Batch, Catalog, Change, ChangeError, Changed, Data, Error, ErrorKind,
-    Filling, Insertion, KeyFilter, Options, Outcome, Request, Result, Room, Scan, Session, Sink,
-    Source, SourceColumn, SourceResult, Statement, Strings, TableName, TableSummary, Vector,
-    function_names, parameter, parse, parse_with,
+    Answer, Catalog, Change, ChangeError, Changed, Error, ErrorKind, Filling, Insertion, KeyFilter,
+    Options, Outcome, Request, Result, Room, Session, Source, SourceResult, Statement, TableName,
+    TableSummary, function_names, parameter, parse, parse_with,
 };
 
 use crate::Db;
 use crate::schema::Value;
 
 impl Db {
-    /// Executes statements, which stand between semicolons, over the tables of this database: what the last
-    /// one did.
+    /// Executes statements, which stand between semicolons, over the tables of this database, and with the feature
+    /// `files` over files: what the last one did. Statements of others are for [`Tables`], which refuse files.
     ///
     /// # Errors
     /// [`sql::Error`](Error) at the first statement that is refused or has no answer. Those before it are executed.
@@ -92,6 +118,9 @@ impl Db {
     /// # Ok::<(), sapwood::sql::Error>(())
     /// ```
     pub fn sql_with(&self, statements: &str, parameters: &[Value<'_>]) -> Result<Outcome> {
+        #[cfg(feature = "files")]
+        let tables = FilesAndTables::of(self, Files::default());
+        #[cfg(not(feature = "files"))]
         let tables = Tables::of(self);
         let session = Session::new(&tables, Options::default());
         let mut last = Outcome::Done("nothing was to be done".to_owned());

@@ -2,27 +2,28 @@
 //!
 //! | modules, each above those it uses | |
 //! |---|---|
-//! | `retry` | how often one that met a conflict is run again |
-//! | `table_ref` | a table of any kind |
-//! | `pending` | what is read and will be changed in ordered tables and hash tables, and the commit |
-//! | `operations` | what a transaction can do |
+//! | `retry` | repetitions after a conflict |
+//! | `buffered` | ordered tables and hash tables, whose changes wait for the commit |
+//! | `pending` | reads and changes of these, and the commit |
+//! | `table` | tables of any kind as a transaction sees them |
 //! | `batch` | changes without reads |
 //! | `statement` | changes of many entries of a table, each by its value |
 
 mod batch;
-mod operations;
+mod buffered;
 mod pending;
 mod retry;
 #[cfg(feature = "sql")]
 mod statement;
-mod table_ref;
+mod table;
 
 use std::cell::{OnceCell, RefCell};
 
 use sapwood_occ::{Reads, Stripe};
 
+use crate::home::Home;
 use crate::tree_table::TreeTransaction;
-use crate::{Changes, Db, Result, TreeTable};
+use crate::{Changes, Result, TreeTable};
 
 use pending::{Writes, commit};
 
@@ -30,13 +31,13 @@ pub use batch::Batch;
 pub use retry::Retry;
 #[cfg(feature = "sql")]
 pub(crate) use statement::{Decision, Within};
-pub use table_ref::TableRef;
+pub use table::{InTransaction, TransactionTable};
 
 #[cfg(doc)]
-use crate::{Error, OrderedTable, TreeEngineError};
+use crate::{Error, TreeEngineError};
 
 /// Changes to any tables of a database that take effect together, at [`commit`](Self::commit), or not at
-/// all. [`Db::transaction`] and [`Db::begin`] make it; one that is dropped is aborted.
+/// all. [`Db::transaction`](crate::Db::transaction) and [`Db::begin`](crate::Db::begin) make it; one that is dropped is aborted.
 ///
 /// # Isolation
 ///
@@ -48,23 +49,23 @@ use crate::{Error, OrderedTable, TreeEngineError};
 /// *Ordered tables and hash tables* are not held: the commit looks whether what was read is still so, and
 /// answers [`Error::Conflict`] if not. Changes wait in memory until then. What is looked at are stripes of
 /// keys, so that a change of another key is taken for one of this key now and then; after
-/// [`len`](Self::len) and [`scan`](Self::scan) of such a table any change of any is a conflict. One that
+/// [`len`](crate::Table::len), [`scan`](crate::Table::scan) and the like of such a table any change of any is a conflict. One that
 /// met many conflicts has its turn: see [`Retry`].
 ///
 /// *Tree tables* that it reads or changes it has for itself until it ends; other transactions wait, and
 /// readers outside see what was there before. Where two could wait for each other, one is refused
-/// ([`TreeEngineError::Conflict`]). [`Db::begin_on`] takes all of them at once and meets no such conflict.
+/// ([`TreeEngineError::Conflict`]). [`Db::begin_on`](crate::Db::begin_on) takes all of them at once and meets no such conflict.
 ///
 /// # Durability
 ///
-/// What a transaction changes, in tables of any kind, is one record of the log: after a crash all of it is there, or
+/// The changes of a transaction, in tables of any kind, are one record of the log: after a crash all of it is there, or
 /// nothing.
 ///
 /// # Cost
 ///
 /// A read looks again at all reads before it. From the first transaction over an ordered table or a
 /// hash table on, each change outside of transactions counts in the stripe of its key, which takes some
-/// nanoseconds; a change of unknown keys, as of [`OrderedTable::pop_first`], counts in all stripes, which
+/// nanoseconds; a change of unknown keys, as of [`pop_first`](crate::Table::pop_first), counts in all stripes, which
 /// takes some microseconds, and a long one lets transactions wait, or meet conflicts, meanwhile.
 ///
 /// A transaction stays in its thread. An operation that is refused changes nothing, and the
@@ -82,11 +83,12 @@ use crate::{Error, OrderedTable, TreeEngineError};
 /// accounts.add(b"ada", 100)?;
 ///
 /// db.transaction(|tx| {
-///     if tx.get_counter(&accounts, b"ada")?.unwrap_or(0) >= 30 {
-///         tx.add(&accounts, b"ada", -30)?;
-///         tx.add(&accounts, b"bob", 30)?;
-///         tx.add(&by_day, b"2026-11-01", 30)?;
-///         tx.put(&bookings, b"2026-11-01/1", b"ada bob 30")?;
+///     let accounts = tx.table(&accounts);
+///     if accounts.get_counter(b"ada")?.unwrap_or(0) >= 30 {
+///         accounts.add(b"ada", -30)?;
+///         accounts.add(b"bob", 30)?;
+///         tx.table(&by_day).add(b"2026-11-01", 30)?;
+///         tx.table(&bookings).put(b"2026-11-01/1", b"ada bob 30")?;
 ///     }
 ///     Ok(())
 /// })?;
@@ -95,13 +97,13 @@ use crate::{Error, OrderedTable, TreeEngineError};
 /// ```
 #[derive(Debug)]
 pub struct Transaction<'db> {
-    db: &'db Db,
-    /// Of tree tables, once one was used.
+    home: &'db Home,
+    /// The transaction of tree tables, once one was used.
     tree: OnceCell<TreeTransaction<'db>>,
     pending: RefCell<Pending<'db>>,
 }
 
-/// Of the other tables.
+/// Reads and changes of the other tables.
 #[derive(Debug, Default)]
 struct Pending<'db> {
     /// Begun with the first use.
@@ -110,13 +112,13 @@ struct Pending<'db> {
 }
 
 impl<'db> Transaction<'db> {
-    pub(crate) fn begin(db: &'db Db) -> Transaction<'db> {
-        Transaction { db, tree: OnceCell::new(), pending: RefCell::default() }
+    pub(crate) fn begin(home: &'db Home) -> Transaction<'db> {
+        Transaction { home, tree: OnceCell::new(), pending: RefCell::default() }
     }
 
-    pub(crate) fn begin_on(db: &'db Db, tables: &[&TreeTable]) -> Result<Transaction<'db>> {
-        let begun = Transaction::begin(db);
-        let tree = TreeTransaction::begin_on(db.pool()?, tables)?;
+    pub(crate) fn begin_on(home: &'db Home, tables: &[&TreeTable]) -> Result<Transaction<'db>> {
+        let begun = Transaction::begin(home);
+        let tree = TreeTransaction::begin_on(home.pool()?, tables)?;
         Ok(Transaction { tree: OnceCell::from(tree), ..begun })
     }
 
@@ -131,7 +133,7 @@ impl<'db> Transaction<'db> {
         if let Some(tx) = self.tree.get() {
             return Ok(tx);
         }
-        let tx = TreeTransaction::begin(self.db.pool()?)?;
+        let tx = TreeTransaction::begin(self.home.pool()?)?;
         Ok(self.tree.get_or_init(|| tx))
     }
 
@@ -149,7 +151,7 @@ impl<'db> Transaction<'db> {
     /// # let db = Db::in_memory();
     /// # let table = db.create_tree_table("t", TreeTableOptions::default())?;
     /// let tx = db.begin()?;
-    /// tx.put(&table, b"k", b"v")?;
+    /// tx.table(&table).put(b"k", b"v")?;
     /// tx.commit()?;
     /// assert!(table.contains_key(b"k")?);
     /// # Ok::<(), sapwood::Error>(())
@@ -159,9 +161,9 @@ impl<'db> Transaction<'db> {
         let tree = self.tree.into_inner();
         let unsettled = match (reads.is_none() && writes.is_empty(), tree) {
             (true, tree) => tree.map(TreeTransaction::commit).transpose()?,
-            (false, tree) => commit(self.db, reads, &writes, tree)?,
+            (false, tree) => commit(self.home, reads, &writes, tree)?,
         };
-        self.db.settle(unsettled)
+        self.home.settle(unsettled)
     }
 
     /// Forgets all changes, as dropping the transaction does.
@@ -171,7 +173,7 @@ impl<'db> Transaction<'db> {
     /// # let db = Db::in_memory();
     /// # let table = db.create_tree_table("t", TreeTableOptions::default())?;
     /// let tx = db.begin()?;
-    /// tx.put(&table, b"k", b"v")?;
+    /// tx.table(&table).put(b"k", b"v")?;
     /// tx.abort();
     /// assert!(!table.contains_key(b"k")?);
     /// # Ok::<(), sapwood::Error>(())

@@ -80,25 +80,6 @@ impl TreeTableOptions {
         self
     }
 
-    /// As [`fields`](Self::fields), with those of a record.
-    ///
-    /// ```
-    /// # use sapwood::{Db, TreeTableOptions};
-    /// #[sapwood::record::record]
-    /// struct Account {
-    ///     cents: sapwood::record::I64,
-    /// }
-    ///
-    /// let options = TreeTableOptions::default().record::<Account>();
-    /// let table = Db::in_memory().create_tree_table("t", options)?;
-    /// assert!(table.fields().is_some());
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    #[must_use]
-    pub fn record<R: crate::record::Record>(self) -> Self {
-        self.fields(R::layout())
-    }
-
     /// The typed columns of the table, which its entries are rows of ([`Rows`](crate::Rows)). The table keeps
     /// them. What is put as bytes is not checked against them; a table of
     /// [`RecordLayout::Fixed8`] has none.

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 /// written until then, and one of a [`HashTable`](crate::HashTable) is as before.
 ///
 /// ```
-/// use sapwood::{Db, HashTableOptions, OrderedTableOptions, Table, ValueMut};
+/// use sapwood::{AnyTable, Db, HashTableOptions, OrderedTableOptions, ValueMut};
 ///
 /// fn shout(value: &mut ValueMut<'_>) -> sapwood::Result<()> {
 ///     value.make_ascii_uppercase();
@@ -24,7 +24,7 @@ use crate::{Error, Result};
 /// let db = Db::in_memory();
 /// let ordered = db.create_ordered_table("ordered", OrderedTableOptions::default())?;
 /// let hash = db.create_hash_table("hash", HashTableOptions::default())?;
-/// for table in [Table::from(ordered), Table::from(hash)] {
+/// for table in [AnyTable::from(ordered), AnyTable::from(hash)] {
 ///     table.put(b"k", b"oak")?;
 ///     table.update(b"k", shout)?.expect("it was put")?;
 ///     assert_eq!(table.get(b"k")?.as_deref(), Some(&b"OAK!"[..]));

@@ -12,6 +12,7 @@
 //! `docs/design/schema.md` describes the bytes.
 #![forbid(unsafe_code)]
 
+mod batch;
 mod calendar;
 mod decimal;
 mod error;
@@ -23,6 +24,7 @@ mod schema;
 mod types;
 mod value;
 
+pub use batch::{BATCH_ROWS, Batch, Data, Scan, Sink, SourceColumn, Strings, Vector};
 pub use calendar::{
     Civil, DAY_SECONDS, date_of_text, date_to_text, days_of, timestamp_of_text, timestamp_to_text,
 };

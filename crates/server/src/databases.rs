@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sapwood::{HashTable, Table};
+use sapwood::HashTable;
 
 use crate::replicas::Exclusive;
 use crate::store::keyspace::Keyspace;
@@ -51,8 +51,8 @@ impl Databases {
             return lasting.find(|table| table.name() == name);
         }
         match self.1.get(name.as_bytes())? {
-            Handle::Keyed(Table::Hash(table)) => Some(table),
-            Handle::Keyed(_) | Handle::Rollup(_) => None,
+            Handle::Keyed(table) => table.as_hash(),
+            Handle::Rollup(_) => None,
         }
     }
 

@@ -1,10 +1,9 @@
 //! Answers: rows with typed columns.
 
-use sapwood_schema::{Type, Value};
+use sapwood_schema::{BATCH_ROWS, Batch, Scan, Sink, SourceColumn, Type, Value, Vector};
 
 use crate::error::{Error, Result};
-use crate::source::{Request, Scan, Sink, Source, SourceColumn, SourceResult};
-use crate::vector::{BATCH_ROWS, Batch, Vector};
+use crate::source::{Request, Source, SourceResult};
 
 /// The rows that a statement answers.
 #[derive(Debug, Clone)]
@@ -35,6 +34,17 @@ impl Answer {
     /// The columns: their names and types. Two may share a name.
     pub fn columns(&self) -> &[SourceColumn] {
         &self.columns
+    }
+
+    /// The number of the column with a name.
+    ///
+    /// # Errors
+    /// The names of the columns, if there is no such.
+    pub fn column(&self, name: &str) -> Result<usize> {
+        self.columns.iter().position(|column| column.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.columns.iter().map(|column| &column.name[..]).collect();
+            Error::meaning(format!("the answer has no column `{name}`, but {}", names.join(", ")))
+        })
     }
 
     /// The number of rows.

@@ -7,7 +7,8 @@ mod operators;
 use std::collections::HashSet;
 
 use sapwood_schema::{
-    Precision, Type, Value, date_of_text, decimal_of_text, nearest, timestamp_of_text,
+    Batch, Precision, SourceColumn, Type, Value, Vector, date_of_text, decimal_of_text, nearest,
+    timestamp_of_text,
 };
 use sqlparser::ast::{self, CastKind, Expr, Spanned, UnaryOperator};
 use sqlparser::tokenizer::Span;
@@ -20,10 +21,8 @@ use crate::group::encode_value;
 use crate::kind::Kind;
 use crate::like::{Case, Pattern};
 use crate::node::{Comparison, Members, Node, OnFailure, Op};
-use crate::source::SourceColumn;
 use crate::states::AggregateCall;
 use crate::time::{Field, Interval, Unit};
-use crate::vector::{Batch, Vector};
 
 /// The names of all functions and aggregates that statements may call, for completion.
 ///

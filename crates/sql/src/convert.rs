@@ -2,13 +2,12 @@
 
 use std::fmt::Write;
 
-use sapwood_schema::{DAY_SECONDS, POWERS_OF_TEN, Precision, Type, Value, rescale};
+use sapwood_schema::{DAY_SECONDS, Data, POWERS_OF_TEN, Precision, Type, Value, Vector, rescale};
 
 use crate::error::{Error, Result};
 use crate::functions::scaled_to_whole;
 use crate::kind::Kind;
 use crate::node::OnFailure;
-use crate::vector::{Data, Vector};
 
 /// Whether a value of one kind can become one of another by `cast`.
 pub(crate) fn can_convert(from: &Kind, to: &Kind) -> bool {

@@ -52,7 +52,8 @@ impl Error {
         Error::new(ErrorKind::Unsupported, what)
     }
 
-    pub(crate) fn value(what: impl Into<String>) -> Error {
+    /// A value that has no result, or none that its reader can use.
+    pub fn value(what: impl Into<String>) -> Error {
         Error::new(ErrorKind::Value, what)
     }
 

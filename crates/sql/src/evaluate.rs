@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use sapwood_schema::{Cell, Value};
+use sapwood_schema::{Batch, Cell, Data, Strings, Value, Vector};
 use sqlparser::tokenizer::Span;
 
 use crate::convert::convert;
@@ -16,7 +16,6 @@ use crate::group::encode_value;
 use crate::kind::Kind;
 use crate::node::{Arithmetic, Comparison, Node, Op};
 use crate::out::{Out, compare_floats};
-use crate::vector::{Batch, Data, Strings, Vector};
 
 /// The values of an expression for the rows of a batch: one each.
 pub(crate) fn evaluate<'a>(node: &Node, batch: &'a Batch) -> Result<Cow<'a, Vector>> {

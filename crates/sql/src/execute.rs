@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::evaluate::{evaluate, rows_where};
 use crate::plan::Plan;
 use crate::source::Source;
-use crate::vector::{Batch, Vector};
+use sapwood_schema::{Batch, Vector};
 
 use grouped::GroupedRows;
 use rows::CollectedRows;

@@ -4,14 +4,13 @@
 
 use std::cmp::Ordering;
 
-use sapwood_schema::{POWERS_OF_TEN, Type, Value, rescale};
+use sapwood_schema::{Data, POWERS_OF_TEN, Type, Value, Vector, rescale};
 
 use crate::error::{Error, Result};
 use crate::kind::Kind;
 use crate::node::OnFailure;
 use crate::out::{Out, compare_floats, texts};
 use crate::time::{Field, Format, Interval, Unit, last_day};
-use crate::vector::{Data, Vector};
 
 /// A function, with what is constant of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -526,7 +525,7 @@ impl Function {
             // Whole numbers are whole.
             (_, _) => {
                 (0..len)
-                    .fold(Vector::new(out.vector.data_like()), |mut vector, row| {
+                    .fold(out.vector.emptied(), |mut vector, row| {
                         vector.push_from(&out.vector, row * step);
                         vector
                     })
@@ -547,7 +546,7 @@ fn narrowed(
 ) -> Result<Vector> {
     let vector = &out.vector;
     let kind = Kind::of_type(narrow).to_type();
-    let mut narrowed = Vector::new(vector.data_like());
+    let mut narrowed = vector.emptied();
     for row in 0..len {
         if nulls.as_ref().is_some_and(|nulls| nulls[row]) {
             narrowed.push_null();
@@ -787,20 +786,6 @@ fn substring(text: &str, from: i64, count: Option<i64>) -> Result<&str> {
     };
     let (begin, limit) = (byte_of(text, from.max(1) - 1), byte_of(text, limit.max(1) - 1));
     Ok(&text[begin..limit.max(begin)])
-}
-
-impl Vector {
-    /// No values, of the representation of this vector.
-    pub(crate) fn data_like(&self) -> Data {
-        match &self.data {
-            Data::Bool(_) => Data::Bool(Vec::new()),
-            Data::Int(_) => Data::Int(Vec::new()),
-            Data::Big(_) => Data::Big(Vec::new()),
-            Data::Huge(_) => Data::Huge(Vec::new()),
-            Data::Float(_) => Data::Float(Vec::new()),
-            Data::Bytes(_) => Data::Bytes(crate::vector::Strings::new()),
-        }
-    }
 }
 
 #[cfg(test)]

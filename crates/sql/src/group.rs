@@ -8,7 +8,7 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-use crate::vector::{Data, Strings, Vector};
+use sapwood_schema::{Data, Strings, Vector};
 
 /// Appends bytes that equal values share, and others do not: zeros are equal, and so are all NaN.
 #[inline]
@@ -517,14 +517,14 @@ mod tests {
         let values =
             [Some("a"), None, Some(""), Some("a"), Some(long), None, Some(long), Some("\0")];
         let column = vector(&values);
-        let mut groups = Groups::new([column.data_like()]);
+        let mut groups = Groups::new([column.emptied().data]);
         let mut numbers = Vec::new();
         groups.assign(std::slice::from_ref(&column), 0..values.len(), &mut numbers);
         assert_eq!(numbers, [0, 1, 2, 0, 3, 1, 3, 4]);
         assert_eq!((groups.len(), groups.columns()[0].len()), (5, 5));
 
         let other = vector(&values.map(|value| value.map(|_| "same")));
-        let mut pairs = Groups::new([column.data_like(), other.data_like()]);
+        let mut pairs = Groups::new([column.emptied().data, other.emptied().data]);
         pairs.assign(&[column, other], 0..values.len(), &mut numbers);
         assert_eq!(numbers, [0, 1, 2, 0, 3, 1, 3, 4]);
     }
@@ -581,7 +581,7 @@ mod tests {
     #[test]
     fn zeros_are_equal_and_nan_is_one_value() {
         let column = Vector::new(Data::Float(vec![0.0, -0.0, f64::NAN, -f64::NAN, 1.0]));
-        let mut groups = Groups::new([column.data_like()]);
+        let mut groups = Groups::new([column.emptied().data]);
         let mut numbers = Vec::new();
         groups.assign(&[column], 0..5, &mut numbers);
         assert_eq!(numbers, [0, 0, 1, 1, 2]);

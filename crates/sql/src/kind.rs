@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use sapwood_schema::{DECIMAL_DIGITS_MAX, Precision, Type, Value};
-
-use crate::vector::{Data, Strings};
+use sapwood_schema::{DECIMAL_DIGITS_MAX, Data, Precision, Strings, Type, Value};
 
 /// The type of an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]

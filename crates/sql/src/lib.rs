@@ -29,7 +29,6 @@ mod session;
 mod source;
 mod states;
 mod time;
-mod vector;
 
 pub use answer::Answer;
 pub use bind::function_names;
@@ -38,7 +37,6 @@ pub use execute::Options;
 pub use parameters::parameter;
 pub use session::{Outcome, Session, Statement, parse, parse_with};
 pub use source::{
-    Catalog, Change, ChangeError, Changed, Filling, Insertion, KeyFilter, Request, Room, Scan,
-    Sink, Source, SourceColumn, SourceResult, TableName, TableSummary,
+    Catalog, Change, ChangeError, Changed, Filling, Insertion, KeyFilter, Request, Room, Source,
+    SourceResult, TableName, TableSummary,
 };
-pub use vector::{BATCH_ROWS, Batch, Data, Strings, Vector};

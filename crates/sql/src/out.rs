@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::error::{Error, Result};
-use crate::vector::{Data, Strings, Vector};
+use sapwood_schema::{Data, Strings, Vector};
 
 /// The values of an expression: one for each row, or one for all.
 #[derive(Debug)]

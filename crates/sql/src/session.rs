@@ -8,18 +8,17 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Instant, SystemTime};
 
-use sapwood_schema::{Type, Value};
+use sapwood_schema::{Batch, Scan, Sink, SourceColumn, Type, Value, Vector};
 use sqlparser::ast::{self, Query, SetExpr, Spanned};
 
 use crate::answer::Answer;
 use crate::bind::{Binder, Scope};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::evaluate::evaluate;
 use crate::execute::{Counts, Options, execute};
 use crate::parse::{self, Parsed};
 use crate::plan::{Plan, bind_select, scope_of};
-use crate::source::{Catalog, Request, Scan, Sink, Source, SourceColumn, SourceResult, TableName};
-use crate::vector::{Batch, Vector};
+use crate::source::{Catalog, Request, Source, SourceResult, TableName};
 
 /// A statement that was read.
 #[derive(Debug, Clone)]
@@ -123,11 +122,22 @@ impl<'a, C: Catalog + ?Sized> Session<'a, C> {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let moment = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
         self.moment.store(moment, Ordering::Relaxed);
-        let done = match &statement.parsed {
-            Parsed::Sql(parsed) => self.execute_parsed(parsed),
-            Parsed::Summarize(query) => self.summarize(query).map(Outcome::Rows),
-        };
-        done.map_err(|error| error.shown_in(&statement.sql))
+        loop {
+            let done = match &statement.parsed {
+                Parsed::Sql(parsed) => self.execute_parsed(parsed),
+                Parsed::Summarize(query) => self.summarize(query).map(Outcome::Rows),
+            };
+            let error = match done {
+                Err(error) if error.kind() == ErrorKind::Source => error,
+                done => return done.map_err(|error| error.shown_in(&statement.sql)),
+            };
+            // A statement that fails has changed nothing.
+            match self.catalog.widen() {
+                Ok(true) => {}
+                Ok(false) => return Err(error.shown_in(&statement.sql)),
+                Err(what) => return Err(Error::source(what)),
+            }
+        }
     }
 
     fn execute_parsed(&self, statement: &ast::Statement) -> Result<Outcome> {

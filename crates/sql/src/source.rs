@@ -1,10 +1,8 @@
 //! Where rows come from and go to: what this crate asks of tables and files.
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 
-use sapwood_schema::{Schema, Type, Value};
-
-use crate::vector::Batch;
+use sapwood_schema::{Batch, Scan, Schema, SourceColumn, Type, Value};
 
 /// What a source says went wrong, for people.
 pub type SourceResult<T> = std::result::Result<T, String>;
@@ -24,6 +22,15 @@ pub trait Catalog {
     /// As of [`open`](Self::open).
     fn open_settled(&self, name: &TableName) -> SourceResult<Box<dyn Source + '_>> {
         self.open(name)
+    }
+
+    /// Gives sources wider types, where the last statement met values that their types lack, and answers whether it did:
+    /// the statement is executed again then.
+    ///
+    /// # Errors
+    /// Why a source cannot be read.
+    fn widen(&self) -> SourceResult<bool> {
+        Ok(false)
     }
 
     /// The tables that are there, for `show tables`: name, kind, rows if they are known.
@@ -115,17 +122,6 @@ pub struct TableSummary {
     pub columns: String,
 }
 
-/// A column of a source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceColumn {
-    /// Its name.
-    pub name: String,
-    /// Its type.
-    pub kind: Type,
-    /// Whether a value may be null.
-    pub nullable: bool,
-}
-
 /// Rows with typed columns.
 pub trait Source: Send + Sync {
     /// The columns, in their order.
@@ -196,24 +192,6 @@ impl KeyFilter {
     pub fn is_empty(&self) -> bool {
         self.equal.is_empty() && self.range.is_none()
     }
-}
-
-/// Takes batches of rows: the number that says where they stand among all, and the rows.
-pub type Sink<'s> = dyn FnMut(u64, &Batch) -> ControlFlow<()> + 's;
-
-/// Rows that are being read, by any number of threads.
-pub trait Scan: Sync {
-    /// The most threads that find something to do: all, unless it is known that rows are few.
-    fn threads_max(&self) -> usize {
-        usize::MAX
-    }
-
-    /// Shows batches until there are no more, or the sink breaks. Threads that call it at the same time share the
-    /// rows: each batch goes to one of them. Batches are numbered in the order of the source.
-    ///
-    /// # Errors
-    /// Why rows cannot be read.
-    fn work(&self, sink: &mut Sink<'_>) -> SourceResult<()>;
 }
 
 /// What an update makes of a row: the row anew, or none if it stays as it is.

@@ -12,7 +12,7 @@ use datasketches::common::SearchCriteria;
 use datasketches::hll::{HllSketch, HllType, HllUnion};
 use datasketches::kll::KllSketch;
 use sapwood_aggregate::{FloatSum, spread};
-use sapwood_schema::{Cell, POWERS_OF_TEN, Value};
+use sapwood_schema::{Cell, Data, POWERS_OF_TEN, Value, Vector};
 
 use crate::error::{Error, Result};
 use crate::functions::compare;
@@ -20,7 +20,6 @@ use crate::group::{DistinctValues, encode_value};
 use crate::kind::Kind;
 use crate::node::Node;
 use crate::order::{Direction, Nulls};
-use crate::vector::{Data, Vector};
 use pairs::Pairs;
 
 /// What is computed of the values of a group.
@@ -755,7 +754,7 @@ fn offer(best: &mut Option<Vector>, vector: &Vector, row: usize, is_max: bool, i
         Some(best) => compare(vector, row, best, 0).is_lt(),
     };
     if is_better {
-        let mut one = Vector::new(vector.data_like());
+        let mut one = vector.emptied();
         one.push_from(vector, row);
         *best = Some(one);
     }

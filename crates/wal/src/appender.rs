@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockReadGuard};
 use sapwood_disk::log::{Log, Lsn, SharedLog};
 use sapwood_engine::{Effect, Journal, Refused};
 
@@ -212,22 +212,16 @@ impl Appender {
         }))
     }
 
-    /// Runs changes of this thread for which the log keeps room beforehand: for so many, whose keys
-    /// and bytes have so many bytes together. They use it where the log has no more.
+    /// Keeps room in the log for changes of this thread: for so many, whose keys and values have so many bytes together. They
+    /// use it where the log has no more, until the room is dropped.
     ///
     /// # Errors
-    /// The errors of [`claim`](Self::claim); `make` does not run then.
-    pub(crate) fn with_room<R>(
-        &self,
-        bytes: usize,
-        changes: usize,
-        make: impl FnOnce() -> R,
-    ) -> Result<R> {
+    /// The errors of [`claim`](Self::claim).
+    pub(crate) fn room(&self, bytes: usize, changes: usize) -> Result<LogRoom<'_>> {
         self.check()?;
         let bytes = bytes + changes * FRAME_HEAD_BYTES_MAX;
         let claimed = self.claim_of_log(bytes, changes)?;
-        let _ahead = Ahead { appender: self, before: AHEAD.replace((self, claimed)) };
-        Ok(make())
+        Ok(LogRoom { appender: self, before: AHEAD.replace((self, claimed)) })
     }
 
     fn claim_of_log(&self, bytes: usize, changes: usize) -> Result<u64> {
@@ -364,31 +358,22 @@ impl Appender {
         }
     }
 
-    /// Runs changes of this thread that are one record of the log. Within others of the same log they
-    /// are part of those.
-    pub(crate) fn together<R>(&self, changes: impl FnOnce() -> R) -> R {
+    /// Begins changes of this thread that are one record of the log, appended when the group is dropped. Within another
+    /// group of the same log they are part of that: none begins.
+    ///
+    /// A thread that `holds` something for which other groups may wait does not wait behind a thread that waits to be
+    /// [apart](Self::apart): that one waits for the others.
+    pub(crate) fn group(&self, holds: bool) -> Option<LogGroup<'_>> {
         if self.is_together() {
-            return changes();
+            return None;
         }
-        let _shared = self.together.read();
-        self.as_one_record(changes)
-    }
-
-    /// As [`together`](Self::together), for a thread that has what others may wait for among theirs: it does not
-    /// wait behind a thread that waits to be [apart](Self::apart), which waits for those.
-    pub(crate) fn together_holding<R>(&self, changes: impl FnOnce() -> R) -> R {
-        if self.is_together() {
-            return changes();
-        }
-        let _shared = self.together.read_recursive();
-        self.as_one_record(changes)
-    }
-
-    fn as_one_record<R>(&self, changes: impl FnOnce() -> R) -> R {
+        let shared = match holds {
+            true => self.together.read_recursive(),
+            false => self.together.read(),
+        };
         let group = Group { of: self, record: Vec::new(), claimed: 0, is_taking_back: false };
         let before = TOGETHER.replace(Some(group));
-        let _end = Together { appender: self, before };
-        changes()
+        Some(LogGroup { appender: self, before, _shared: shared })
     }
 
     /// Whether this thread is among changes that go together.
@@ -419,26 +404,33 @@ impl Appender {
     }
 }
 
-/// Gives back what changes have left of the room that was kept for them.
-struct Ahead<'a> {
+/// Room that the log keeps for changes of a thread: [`Wal::room`](crate::Wal::room).
+#[must_use = "dropped, it is given back"]
+#[derive(Debug)]
+pub struct LogRoom<'a> {
     appender: &'a Appender,
     before: (*const Appender, u64),
 }
 
-impl Drop for Ahead<'_> {
+impl Drop for LogRoom<'_> {
     fn drop(&mut self) {
         let (_, left) = AHEAD.replace(self.before);
         self.appender.give_back(left);
     }
 }
 
-/// Appends what went together, also where a panic ended it: memory has these changes.
-struct Together<'a> {
+/// Changes of a thread that are one record of the log: [`Wal::group`](crate::Wal::group). Dropped, also by a panic, it appends
+/// them: memory has them.
+#[must_use = "dropped, it ends"]
+#[derive(Debug)]
+pub struct LogGroup<'a> {
     appender: &'a Appender,
     before: Option<Group>,
+    /// Behind the append: until then no thread is apart.
+    _shared: RwLockReadGuard<'a, ()>,
 }
 
-impl Drop for Together<'_> {
+impl Drop for LogGroup<'_> {
     fn drop(&mut self) {
         let Some(group) = TOGETHER.replace(self.before.take()) else { return };
         if !group.record.is_empty() {
@@ -585,10 +577,9 @@ mod tests {
             let (begun, is_begun) = mpsc::channel();
             let (appender, tree) = (&*appender, &tree);
             scope.spawn(move || {
-                appender.together(|| {
-                    begun.send(()).expect("it is waited for");
-                    drop(tree.lock());
-                });
+                let _group = appender.group(false);
+                begun.send(()).expect("it is waited for");
+                drop(tree.lock());
             });
             is_begun.recv().expect("it runs");
             scope.spawn(move || appender.apart(|| ()).expect("no changes of this thread"));
@@ -596,7 +587,8 @@ mod tests {
             while appender.together.try_read().is_some() {
                 thread::yield_now();
             }
-            appender.together_holding(|| drop(has_tree));
+            let _group = appender.group(true);
+            drop(has_tree);
         });
     }
 

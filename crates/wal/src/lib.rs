@@ -39,7 +39,7 @@ mod snapshot;
 mod view;
 mod wal;
 
-pub use appender::Records;
+pub use appender::{LogGroup, LogRoom, Records};
 pub use error::{Error, Result};
 pub use follow::{Follower, LogChange, LogRecord};
 pub use frame::{RECORDS, TableId};

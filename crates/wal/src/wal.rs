@@ -14,7 +14,7 @@ use sapwood_disk::Disk;
 use sapwood_disk::log::{Durability, Log, LogOptions, LogStart, Lsn, SharedLog, Synced};
 use sapwood_engine::Journal;
 
-use crate::appender::{Appender, Records, TableJournal, TableLog, lock};
+use crate::appender::{Appender, LogGroup, LogRoom, Records, TableJournal, TableLog, lock};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, TableId};
 use crate::manifest::{self, Manifest};
@@ -422,7 +422,8 @@ impl Wal {
     /// Until they have run, no other thread may change the same entries. A panic ends them where it
     /// comes.
     pub fn together<R>(&self, changes: impl FnOnce() -> R) -> R {
-        self.appender.together(changes)
+        let _group = self.appender.group(false);
+        changes()
     }
 
     /// Whether this thread is among changes that go [together](Self::together), which are appended at
@@ -437,18 +438,13 @@ impl Wal {
         self.appender.append_group();
     }
 
-    /// Runs changes of this thread for which the log keeps room beforehand: for so many, whose keys
-    /// and values have so many bytes together. A full disk refuses none of them then.
+    /// Keeps room in the log for changes of this thread: for so many, whose keys and values have so many bytes together. A full
+    /// disk refuses none of them until the room is dropped.
     ///
     /// # Errors
-    /// [`Error::NoRoom`]: none is made.
-    pub fn with_room<R>(
-        &self,
-        bytes: usize,
-        changes: usize,
-        make: impl FnOnce() -> R,
-    ) -> Result<R> {
-        self.appender.with_room(bytes, changes, make)
+    /// [`Error::NoRoom`].
+    pub fn room(&self, bytes: usize, changes: usize) -> Result<LogRoom<'_>> {
+        self.appender.room(bytes, changes)
     }
 
     /// The place of the next change of this thread among those that go [together](Self::together),
@@ -463,11 +459,13 @@ impl Wal {
         self.appender.take_back(mark, take_back)
     }
 
-    /// As [`together`](Self::together), for a thread that has what others may wait for among their changes that go
-    /// together: it does not wait behind a thread that waits to be [apart](Self::apart). That one waits for the others, and they
-    /// would wait for this one.
-    pub fn together_holding<R>(&self, changes: impl FnOnce() -> R) -> R {
-        self.appender.together_holding(changes)
+    /// Begins changes of this thread that are one record of the log, as [`together`](Self::together) runs them; they end when
+    /// the group is dropped. Among changes that already go together none begins.
+    ///
+    /// A thread that `holds` something for which other groups may wait does not wait behind a thread that waits to be
+    /// [apart](Self::apart): that one waits for the others, and they would wait for this one.
+    pub fn group(&self, holds: bool) -> Option<LogGroup<'_>> {
+        self.appender.group(holds)
     }
 
     /// Runs something short while no changes that go together are made by half: a table with checkpoints of

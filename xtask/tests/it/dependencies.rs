@@ -20,6 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "sapwood-rollup",
         &["sapwood-aggregate", "sapwood-chunkmap", "sapwood-disk", "sapwood-engine"],
     ),
+    ("sapwood-files", &["sapwood-schema"]),
     ("sapwood-schema", &["sapwood-engine"]),
     ("sapwood-sql", &["sapwood-aggregate", "sapwood-schema"]),
     ("sapwood-wal", &["sapwood-disk", "sapwood-engine"]),
@@ -42,6 +43,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "sapwood-disk",
             "sapwood-engine",
             "sapwood-execute",
+            "sapwood-files",
             "sapwood-hashlog",
             "sapwood-occ",
             "sapwood-ptree",
@@ -156,6 +158,8 @@ fn programs_build_what_they_use() {
     let names: BTreeSet<_> = crates.iter().map(|line| name(line)).collect();
     let of_features = [
         ("sql", &["sqlparser", "datasketches"][..]),
+        ("files", &["csv", "zstd", "sapwood-files", "sqlparser"]),
+        ("columnar", &["parquet", "arrow-array"]),
         ("rollup", &["regex", "jiff", "roaring", "datasketches"]),
         ("documents", &["serde_json", "rmp"]),
         ("serde", &["serde"]),
@@ -175,7 +179,7 @@ fn programs_build_what_they_use() {
 /// program that embeds the library (the order of every `serde_json::Map`).
 #[test]
 fn programs_get_no_crate_or_feature_for_tests_and_the_command_line() {
-    let lines = crates_of_the_facade(&["--features", "derive,documents,parquet,serde,sql"]);
+    let lines = crates_of_the_facade(&["--features", "columnar,derive,documents,parquet,serde"]);
     let names: BTreeSet<_> = lines.iter().map(|line| name(line)).collect();
     assert!(names.contains("sapwood-disk") && names.contains("serde_json"), "{names:?}");
     let unwanted = ["rand", "rand_core", "rand_chacha", "chacha20", "cpufeatures", "indexmap"];

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use sapwood::aggregate::{Compiled, Execution, Executor};
-use sapwood::{Db, RecordLayout, Table};
+use sapwood::{AnyTable, Db, RecordLayout};
 
 use super::disaggregate;
 use super::job::{AggregateJob, Pick, SUM};
@@ -15,7 +15,7 @@ const LOADED_TOGETHER: usize = 256;
 
 #[derive(Clone)]
 pub(crate) struct LoadedTable {
-    pub(crate) table: Table,
+    pub(crate) table: AnyTable,
 }
 
 impl LoadedTable {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use sapwood::{Db, DbOptions, Durability, RecordLayout, Table};
+use sapwood::{AnyTable, Db, DbOptions, Durability, RecordLayout};
 
 use super::data::{Data, Level};
 use super::store::{DurableEngine, DurablePlace, DurableStore};
@@ -27,7 +27,7 @@ const CHECKPOINT_BYTES: u64 = 256 << 20;
 /// time.
 pub(crate) struct Ours {
     pub(crate) db: Db,
-    pub(crate) table: Table,
+    pub(crate) table: AnyTable,
 }
 
 fn open(place: &DurablePlace, kind: TableKind) -> Result<Option<Box<dyn DurableStore>>> {

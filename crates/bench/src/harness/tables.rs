@@ -1,6 +1,6 @@
 //! Tables of a database, of the kinds that several benches measure.
 
-use sapwood::{Db, HashTableOptions, OrderedTableOptions, RecordLayout, Table};
+use sapwood::{AnyTable, Db, HashTableOptions, OrderedTableOptions, RecordLayout};
 
 use super::*;
 
@@ -28,7 +28,7 @@ impl TableKind {
         layout: RecordLayout,
         keys: u64,
         is_volatile: bool,
-    ) -> Result<Table> {
+    ) -> Result<AnyTable> {
         if self == TableKind::Hash {
             let options = HashTableOptions::default().layout(layout).expected_entries(keys);
             return Ok(db.create_hash_table(TABLE_NAME, options)?.into());

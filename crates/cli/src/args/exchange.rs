@@ -20,6 +20,17 @@ pub(crate) enum FileFormat {
     Arrow,
 }
 
+impl From<FileFormat> for sapwood::files::Format {
+    fn from(format: FileFormat) -> Self {
+        match format {
+            FileFormat::Csv => Self::Csv,
+            FileFormat::Jsonl => Self::Jsonl,
+            FileFormat::Parquet => Self::Parquet,
+            FileFormat::Arrow => Self::Arrow,
+        }
+    }
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Export {
     /// A directory of a database

@@ -82,6 +82,15 @@ pub(crate) enum Format {
     Jsonl,
 }
 
+impl From<Format> for sapwood::files::Format {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Csv => Self::Csv,
+            Format::Jsonl => Self::Jsonl,
+        }
+    }
+}
+
 /// How events are written in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EventFormat {

@@ -22,12 +22,10 @@ use sapwood::aggregate::{
     self, Answer, Execution, Group, Layout, Plan, Progress, QueryError, Tally,
 };
 use sapwood::schema::{RowFormat, Schema, Type};
-use sapwood::sql::Source;
-use sapwood::{Error, Table};
+use sapwood::{AnyTable, Error};
 
 use crate::args;
 use crate::rows::columns::Columns;
-use crate::rows::frames::FileSource;
 use crate::rows::key_columns::KeyColumns;
 use crate::rows::key_range::KeyBounds;
 use crate::rows::open_input::{Loaded, open_any_input};
@@ -38,6 +36,7 @@ use crate::terminal::format::{
 };
 use crate::terminal::stderr;
 use crate::terminal::ui::{Answers, Ui};
+use sapwood::files::FileSource;
 
 use explained::Explained;
 use fields::{Fields, Mixed};
@@ -219,7 +218,7 @@ fn usage_of_columns(
 
 /// Runs the query, with a bar, until the user stops it.
 fn answer(
-    table: &Table,
+    table: &AnyTable,
     keys: &KeyColumns,
     ground: Ground,
     query: &aggregate::Compiled,
@@ -361,7 +360,7 @@ mod tests {
             .aggregates(vec![Aggregate::sum("n")])
             .compile()
             .expect("a query");
-        for table in [Table::from(ordered), Table::from(hash)] {
+        for table in [AnyTable::from(ordered), AnyTable::from(hash)] {
             let answer_until = |interrupt: Cancel| {
                 let ui = Ui::quiet(Interrupt::of(interrupt));
                 let execution = Execution::new().threads(2);

@@ -5,20 +5,21 @@
 mod facts;
 mod typed;
 
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{self, IsTerminal, Write, stdout};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
-use sapwood::{Db, Engine, Table};
+use sapwood::{AnyTable, Db, Engine};
 use serde_json::{Value, json};
 
-use crate::args::exchange::{Export, FileFormat};
+use sapwood::files::Format;
+
+use crate::args::exchange::Export;
 use crate::rows::columns::Columns;
-use crate::rows::exchange::file_format::{self, Packing};
+use crate::rows::exchange::file_format;
 use crate::rows::exchange::form::Form;
 use crate::rows::exchange::origin::Origin;
-use crate::rows::exchange::sink::{Existing, Sink};
 use crate::rows::exchange::survey::survey;
 use crate::rows::exchange::writer::RowWriter;
 use crate::rows::kept::{self, Description, Reading};
@@ -26,6 +27,7 @@ use crate::rows::rows_table;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{count, plural, rate, time};
 use crate::terminal::ui::{Answers, Ui};
+use sapwood::files::{Existing, FileSink, Packing};
 
 pub(crate) fn run(args: &Export, ui: &Ui) -> Outcome {
     let db = kept::database(&args.directory, ui)?;
@@ -76,11 +78,11 @@ fn export_facts(db: &Db, args: &Export, ui: &Ui) -> Outcome {
 
 #[cfg(not(feature = "columnar"))]
 fn export_facts(_: &Db, _: &Export, _: &Ui) -> Outcome {
-    Err(file_format::not_built(FileFormat::Parquet.name()))
+    Err(file_format::not_built(Format::Parquet.name()))
 }
 
 /// The file, if it is not standard output, its format and its packing.
-fn target(args: &Export) -> Outcome<(Option<&Path>, FileFormat, Packing)> {
+fn target(args: &Export) -> Outcome<(Option<&Path>, Format, Packing)> {
     let to = args.to.as_deref().filter(|path| *path != Path::new("-"));
     match to {
         Some(path) => {
@@ -88,8 +90,8 @@ fn target(args: &Export) -> Outcome<(Option<&Path>, FileFormat, Packing)> {
             Ok((to, format, packing))
         }
         None => {
-            let format = args.format.unwrap_or(FileFormat::Csv);
-            if format.as_text().is_none() && stdout().is_terminal() {
+            let format = args.format.map_or(Format::Csv, Into::into);
+            if format.is_columnar() && stdout().is_terminal() {
                 return Err(Failure::Usage(format!(
                     "{} is not for a terminal: name a file with --to, or use a pipe",
                     format.name()
@@ -100,17 +102,17 @@ fn target(args: &Export) -> Outcome<(Option<&Path>, FileFormat, Packing)> {
     }
 }
 
-fn sink(args: &Export, to: Option<&Path>, packing: Packing) -> Outcome<Sink> {
+fn sink(args: &Export, to: Option<&Path>, packing: Packing) -> Outcome<FileSink> {
     let existing = if args.overwrite { Existing::Replace } else { Existing::Keep };
     match to {
-        Some(path) => Sink::file(path, packing, existing),
-        None => Ok(Sink::stdout()),
+        Some(path) => Ok(FileSink::file(path, packing, existing)?),
+        None => Ok(FileSink::writer("standard output", io::stdout())),
     }
 }
 
 /// Shows all rows, and answers how many there are; about how many are expected.
 fn walk(
-    table: &Table,
+    table: &AnyTable,
     expected: u64,
     to: Option<&Path>,
     ui: &Ui,
@@ -142,7 +144,7 @@ fn walk(
 /// What is said of an export that is done.
 struct Answer<'a> {
     args: &'a Export,
-    format: FileFormat,
+    format: Format,
     /// How the rows were written.
     form: &'a str,
     /// The names of the columns, if all rows have the same.
@@ -195,7 +197,7 @@ impl Answer<'_> {
     }
 }
 
-fn engine_name(table: &Table) -> &'static str {
+fn engine_name(table: &AnyTable) -> &'static str {
     match table.engine() {
         Engine::Hash => "hash",
         Engine::Tree => "tree",
@@ -212,8 +214,8 @@ fn file_word(args: &Export) -> String {
 /// The command that makes a table like it of the file.
 fn import_command(
     args: &Export,
-    format: FileFormat,
-    table: &Table,
+    format: Format,
+    table: &AnyTable,
     form: &Form,
     description: &Description,
 ) -> String {
@@ -221,7 +223,7 @@ fn import_command(
     let name = quoted_word(&args.table);
     let mut command = format!("sapwood import DIR {name} {file} --engine {engine}");
     // Files of typed columns say the rest themselves.
-    if format.as_text().is_some() {
+    if !format.is_columnar() {
         let key = || quoted_word(&description.keys.to_spec());
         match form {
             Form::Entries { .. } => {}
@@ -230,7 +232,7 @@ fn import_command(
                     command += &format!(" --layout {}", quoted_word(&layout.to_string()));
                 }
             }
-            Form::Cells(_) if format == FileFormat::Jsonl => {
+            Form::Cells(_) if format == Format::Jsonl => {
                 command += &format!(" --key {} --cells", key());
             }
             Form::Cells(_) | Form::Lines { .. } => command += &format!(" --key {}", key()),

@@ -10,7 +10,9 @@ use std::time::Instant;
 use sapwood::{Db, DbOptions};
 use serde_json::json;
 
-use crate::args::exchange::{FileFormat, Import};
+use sapwood::files::Format;
+
+use crate::args::exchange::Import;
 use crate::rows::exchange::cell::Cell;
 use crate::rows::exchange::file_format;
 use crate::rows::exchange::form::Form;
@@ -78,9 +80,9 @@ fn open(directory: &Path) -> Outcome<Db> {
     Ok(Db::open_with(directory, DbOptions::default().without_log())?)
 }
 
-fn format_of(args: &Import) -> Outcome<FileFormat> {
+fn format_of(args: &Import) -> Outcome<Format> {
     match (args.file.as_path() == Path::new("-"), args.format) {
-        (true, Some(format)) => Ok(format),
+        (true, Some(format)) => Ok(format.into()),
         (true, None) => Err(Failure::Usage(
             "standard input has no name to tell its format: add --format csv or --format jsonl"
                 .to_owned(),
@@ -91,7 +93,7 @@ fn format_of(args: &Import) -> Outcome<FileFormat> {
 
 fn tell(
     args: &Import,
-    format: FileFormat,
+    format: Format,
     form: &Form,
     entries: u64,
     started: Instant,

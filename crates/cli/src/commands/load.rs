@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use sapwood::schema::Schema;
-use sapwood::{Table, TableStats};
+use sapwood::{AnyTable, TableStats};
 use serde_json::json;
 
 use crate::args::rows::Load;
@@ -56,7 +56,7 @@ fn fill(args: &Load, keep: &mut Keep<'_>, ui: &Ui) -> Outcome<TypedLoaded> {
 }
 
 /// Prints the counts of rows read, and the table's figures if it stays.
-fn report(args: &Load, loaded: &TypedLoaded, table: Option<&Table>, ui: &Ui) -> Outcome {
+fn report(args: &Load, loaded: &TypedLoaded, table: Option<&AnyTable>, ui: &Ui) -> Outcome {
     let TypedLoaded { keys, counts, schema, .. } = loaded;
     let figures = table.map(TableSizes::of);
     match ui.answers {
@@ -121,7 +121,7 @@ struct TableSizes {
 }
 
 impl TableSizes {
-    fn of(table: &Table) -> Self {
+    fn of(table: &AnyTable) -> Self {
         let named = match table.stats() {
             TableStats::Hash(stats) => vec![
                 ("log", "log_bytes", stats.log_bytes),

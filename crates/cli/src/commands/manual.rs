@@ -6,9 +6,9 @@ use std::io::Write;
 use clap::CommandFactory;
 
 use crate::args::{Args, Completions, Man};
-use crate::rows::source::plain;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::ui::Ui;
+use sapwood::files::plain;
 
 pub(crate) fn completions(args: &Completions, ui: &Ui) -> Outcome {
     // Into memory first: the generator panics when its output is closed.

@@ -3,7 +3,7 @@
 
 use std::ops::{Bound, ControlFlow};
 
-use sapwood::{Direction, Engine, Table};
+use sapwood::{Direction, Engine};
 
 use crate::args::rows::{EngineName, Scan};
 use crate::rows::key_range::KeyBounds;
@@ -49,14 +49,14 @@ pub(crate) fn run(args: &Scan, ui: &Ui) -> Outcome {
                 Ok(()) => ControlFlow::Continue(()),
             }
         };
-        let end = match &loaded.table {
-            Table::Hash(table) => table.scan_log(visit),
-            table => {
+        let end = match loaded.table.as_hash() {
+            Some(table) => table.scan_log(visit),
+            None => {
                 let bounds = (
                     Bound::Included(&begin[..]),
                     limit.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
                 );
-                table.scan(bounds, direction, visit)
+                loaded.table.scan(bounds, direction, visit)
             }
         };
         match end {

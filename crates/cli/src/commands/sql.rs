@@ -7,12 +7,12 @@ use sapwood::schema::Value;
 use sapwood::sql::{Answer, Options, Outcome as Done, Statement, parameter, parse_with};
 
 use crate::args::sql::{Mode, Sql};
-use crate::rows::frames::{FrameOptions, Malformed};
-use crate::rows::statements::{Access, Home, Named, csv, json_lines};
+use crate::rows::statements::{Access, Home, Named};
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{escaped, markdown_row, plural, table};
 use crate::terminal::stderr;
 use crate::terminal::ui::{Answers, Ui};
+use sapwood::files::{Malformed, ReadOptions, csv_text, write_json_object};
 
 pub(crate) fn run(args: &Sql, ui: &Ui) -> Outcome {
     let text = text_of(args)?;
@@ -26,12 +26,12 @@ pub(crate) fn run(args: &Sql, ui: &Ui) -> Outcome {
         true => Access::Change,
         false => Access::Read,
     };
-    let files = FrameOptions {
+    let files = ReadOptions {
         types: args.text.said().to_vec(),
         na: args.text.na.clone(),
         delimiter: args.text.delimiter,
         malformed: if args.skip_malformed { Malformed::Skip } else { Malformed::Refuse },
-        ..FrameOptions::default()
+        ..ReadOptions::default()
     };
     let home = args.dir.clone().map_or(Home::None, Home::Directory);
     let named = Named::new(home, access, files, ui).overwriting(args.overwrite);
@@ -146,6 +146,27 @@ fn write(answer: &Answer, mode: Mode, colours: bool, out: &mut impl Write) -> io
         Mode::Json => json_lines(answer, out),
         Mode::Markdown => write_markdown(answer, out),
     }
+}
+
+/// CSV with a header. Null is an empty field.
+fn csv(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(answer.columns().iter().map(|column| &column.name))?;
+    for at in 0..answer.len() {
+        let values = answer.row(at).map_err(io::Error::other)?;
+        writer.write_record(values.iter().map(csv_text))?;
+    }
+    writer.flush()
+}
+
+/// An object for each row.
+fn json_lines(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
+    for at in 0..answer.len() {
+        let values = answer.row(at).map_err(io::Error::other)?;
+        let names = answer.columns().iter().map(|column| &column.name[..]);
+        write_json_object(names.zip(&values), out)?;
+    }
+    Ok(())
 }
 
 fn cells(answer: &Answer, row: usize) -> io::Result<Vec<String>> {

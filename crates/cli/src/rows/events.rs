@@ -11,11 +11,12 @@ use sapwood::rollup::{self, CsvRows, Ingested, MessagePackRows, RowBatch, SAMPLE
 use crate::args::rows::EventFormat;
 #[cfg(not(feature = "columnar"))]
 use crate::rows::exchange::file_format::not_built;
-use crate::rows::source::{Source, ending, plain};
+use crate::rows::source::Source;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{count, escaped, plural};
 use crate::terminal::stderr;
 use crate::terminal::ui::Ui;
+use sapwood::files::{ending, plain};
 
 /// Lines of JSON that are read together, about.
 const CHUNK_BYTES: usize = 4 << 20;

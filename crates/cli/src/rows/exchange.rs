@@ -12,17 +12,14 @@
 //! | `survey` | the form that fits all entries of a table |
 //! | `origin` | what a file of typed columns says of the table that it came from |
 //! | `file_format` | formats, by the ending of a name |
-//! | `sink` | a file that is there whole or not at all, or standard output |
-//! | `text_writer` | rows as CSV and JSON lines |
-//! | `text_reader` | the way back |
+//! | `text_reader` | rows of CSV and JSON lines |
 //! | `text_rows` | rows of CSV and JSON lines as their text |
-//! | `columnar` | rows as Parquet and Arrow, and back |
+//! | `column_reader` | rows of files whose columns have types |
 //! | `writer` | rows in any of the formats |
 //! | `reader` | the way back |
 
 pub(crate) mod cell;
-#[cfg(feature = "columnar")]
-pub(crate) mod columnar;
+mod column_reader;
 #[cfg(test)]
 mod damage;
 pub(crate) mod file_format;
@@ -30,9 +27,7 @@ pub(crate) mod form;
 pub(crate) mod origin;
 mod packed;
 pub(crate) mod reader;
-pub(crate) mod sink;
 pub(crate) mod survey;
 mod text_reader;
 mod text_rows;
-mod text_writer;
 pub(crate) mod writer;

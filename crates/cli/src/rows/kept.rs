@@ -13,11 +13,12 @@ use std::sync::Arc;
 
 use sapwood::schema::{RowFormat, Schema};
 use sapwood::sql::{Catalog, TableSummary, Tables};
-use sapwood::{Cut, Db, DbOptions, Engine, Error, HashEngineError, HashTableOptions, Table};
+use sapwood::{AnyTable, Cut, Db, DbOptions, Engine, Error, HashEngineError, HashTableOptions};
 use serde_json::{Value, json};
 
-use crate::rows::columns::{Columns, distinct_names};
+use crate::rows::columns::Columns;
 use crate::rows::key_columns::KeyColumns;
+use sapwood::files::distinct_names;
 
 use crate::terminal::exit::{COLUMNS_TABLE, Failure, Outcome};
 use crate::terminal::format::quoted;
@@ -125,7 +126,7 @@ pub(crate) fn open(
     table: &str,
     reading: Reading,
     ui: &Ui,
-) -> Outcome<(Db, Table, Description)> {
+) -> Outcome<(Db, AnyTable, Description)> {
     let db = database(directory, ui)?;
     let (rows, description) = self::table(&db, directory, table, reading)?;
     Ok((db, rows, description))
@@ -137,7 +138,7 @@ pub(crate) fn table(
     directory: &Path,
     table: &str,
     reading: Reading,
-) -> Outcome<(Table, Description)> {
+) -> Outcome<(AnyTable, Description)> {
     let rows = match (db.engine(table), reading) {
         (Some(Engine::Tree), Reading::Within(_)) => {
             return Err(Failure::Usage(
@@ -154,8 +155,8 @@ pub(crate) fn table(
         (_, Reading::Within(budget)) => db
             .hash_table_options(table)
             .and_then(|made_with| db.hash_table_with(table, made_with.memory_budget(budget)))
-            .map(Table::from),
-        (_, Reading::At(number)) => db.hash_table_view(table, number).map(Table::from),
+            .map(AnyTable::from),
+        (_, Reading::At(number)) => db.hash_table_view(table, number).map(AnyTable::from),
     };
     let rows = rows.map_err(|error| explained(directory, table, error))?;
     let description = match rows.schema() {
@@ -341,7 +342,7 @@ impl Filling {
     ///
     /// # Errors
     /// For rows that have no typed columns.
-    pub(crate) fn table(&self) -> Outcome<Option<(Table, Held)>> {
+    pub(crate) fn table(&self) -> Outcome<Option<(AnyTable, Held)>> {
         let Self { db, table, .. } = self;
         if db.engine(table).is_none() {
             return Ok(None);

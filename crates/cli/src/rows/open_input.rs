@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use sapwood::{Db, Table};
+use sapwood::{AnyTable, Db};
 
 use crate::args::rows::{EngineName, Input};
 use crate::rows::columns::Columns;
@@ -18,7 +18,7 @@ use crate::terminal::ui::Ui;
 pub(crate) struct Loaded {
     /// Keeps the directory of a table that has one from being opened by others.
     pub(crate) db: Db,
-    pub(crate) table: Table,
+    pub(crate) table: AnyTable,
     pub(crate) columns: Columns,
     pub(crate) keys: KeyColumns,
     pub(crate) counts: Counts,

@@ -6,9 +6,9 @@ use sapwood::aggregate::Layout;
 use sapwood::key::{self, KeyEncode};
 use sapwood::schema::Schema;
 use sapwood::{
-    BulkLoad, Compaction, Db, Direction, Engine, Error, HashEngineError, HashTableOptions,
-    OrderedEngineError, OrderedTableOptions, Table, Transaction, TreeEngineError, TreeKind,
-    TreeTableOptions,
+    AnyTable, BulkLoad, Compaction, Db, Direction, Engine, Error, HashEngineError,
+    HashTableOptions, OrderedEngineError, OrderedTableOptions, Transaction, TreeEngineError,
+    TreeKind, TreeTableOptions,
 };
 
 use crate::args::rows::{CompactAt, Duplicates, EngineName, TreeName};
@@ -66,10 +66,12 @@ impl NewTable<'_> {
         self.schema.cloned().into_iter().fold(options, OrderedTableOptions::schema)
     }
 
-    pub(crate) fn make(&self, db: &Db, name: &str) -> sapwood::Result<Table> {
+    pub(crate) fn make(&self, db: &Db, name: &str) -> sapwood::Result<AnyTable> {
         let (fields, schema) = (self.fields.cloned(), self.schema.cloned());
         match self.engine {
-            EngineName::Ordered => db.create_ordered_table(name, self.ordered()).map(Table::from),
+            EngineName::Ordered => {
+                db.create_ordered_table(name, self.ordered()).map(AnyTable::from)
+            }
             EngineName::Hash => {
                 let mut options = HashTableOptions::default();
                 if let Some(budget) = self.memory_budget {
@@ -84,7 +86,7 @@ impl NewTable<'_> {
                 };
                 options = fields.into_iter().fold(options, HashTableOptions::fields);
                 options = schema.into_iter().fold(options, HashTableOptions::schema);
-                db.create_hash_table(name, options).map(Table::from)
+                db.create_hash_table(name, options).map(AnyTable::from)
             }
             EngineName::Tree => {
                 let kind = match self.kind.unwrap_or(TreeName::Btree) {
@@ -95,7 +97,7 @@ impl NewTable<'_> {
                 let mut options = TreeTableOptions::default().kind(kind);
                 options = fields.into_iter().fold(options, TreeTableOptions::fields);
                 options = schema.into_iter().fold(options, TreeTableOptions::schema);
-                db.create_tree_table(name, options).map(Table::from)
+                db.create_tree_table(name, options).map(AnyTable::from)
             }
         }
     }
@@ -104,21 +106,21 @@ impl NewTable<'_> {
 /// A table that rows are put into; a tree, by one transaction for all of them.
 #[derive(Debug)]
 pub(crate) struct Rows<'d> {
-    pub(crate) table: Table,
+    pub(crate) table: AnyTable,
     pub(crate) transaction: Option<Transaction<'d>>,
 }
 
 impl Rows<'_> {
     fn put(&self, key: &[u8], value: &[u8]) -> sapwood::Result<()> {
         match (self.table.as_tree(), &self.transaction) {
-            (Some(tree), Some(tx)) => tx.put(tree, key, value),
+            (Some(tree), Some(tx)) => tx.table(tree).put(key, value),
             _ => self.table.put(key, value),
         }
     }
 
     fn put_if_absent(&self, key: &[u8], value: &[u8]) -> sapwood::Result<bool> {
         match (self.table.as_tree(), &self.transaction) {
-            (Some(tree), Some(tx)) => tx.put_if_absent(tree, key, value),
+            (Some(tree), Some(tx)) => tx.table(tree).put_if_absent(key, value),
             _ => self.table.put_if_absent(key, value),
         }
     }
@@ -128,7 +130,7 @@ impl Rows<'_> {
         let range = key::prefix_range(prefix);
         let first = |_: &[u8], _: &[u8]| ControlFlow::Break(());
         let found = match (self.table.as_tree(), &self.transaction) {
-            (Some(tree), Some(tx)) => tx.scan(tree, range, Direction::Ascending, first),
+            (Some(tree), Some(tx)) => tx.table(tree).scan(range, Direction::Ascending, first),
             _ => self.table.scan(range, Direction::Ascending, first),
         };
         Ok(found?.is_break())
@@ -179,7 +181,7 @@ pub(crate) fn put_numbered(
 
 /// Calls `visit` with each row: in the order of the keys, or of a hash table's log.
 pub(crate) fn scan<B>(
-    table: &Table,
+    table: &AnyTable,
     mut visit: impl FnMut(&[u8]) -> ControlFlow<B>,
 ) -> sapwood::Result<ControlFlow<B>> {
     scan_entries(table, |_, value| visit(value))
@@ -187,7 +189,7 @@ pub(crate) fn scan<B>(
 
 /// As [`scan`], with their keys.
 pub(crate) fn scan_entries<B>(
-    table: &Table,
+    table: &AnyTable,
     visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
 ) -> sapwood::Result<ControlFlow<B>> {
     match table.as_hash() {
@@ -198,7 +200,7 @@ pub(crate) fn scan_entries<B>(
 
 /// Calls `visit` for every row of a key: one, or with [`Duplicates::All`] any number.
 pub(crate) fn find<B>(
-    table: &Table,
+    table: &AnyTable,
     columns: &Columns,
     key: &[u8],
     mut visit: impl FnMut(&[u8]) -> ControlFlow<B>,
@@ -208,7 +210,7 @@ pub(crate) fn find<B>(
 
 /// As [`find`], with the whole keys.
 pub(crate) fn find_entries<B>(
-    table: &Table,
+    table: &AnyTable,
     columns: &Columns,
     key: &[u8],
     mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,

@@ -4,21 +4,21 @@
 //! not by the name.
 
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, Cursor, Read};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
 use std::time::Duration;
 
 use indicatif::ProgressBar;
+use sapwood::files::{FileSource, ReadOptions, Watch, plain, unpack};
 
 use crate::args::rows::Format;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::ui::Ui;
-
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
-const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
 
 /// An input that was opened.
 pub(crate) struct Source<F = Format> {
@@ -116,6 +116,65 @@ impl Read for Waiting {
     }
 }
 
+/// Opens a file of rows, or those of a pattern or a folder; `-` is standard input.
+pub(crate) fn open(path: &Path, options: &ReadOptions, ui: &Ui) -> Outcome<FileSource> {
+    let options = ReadOptions { watch: Arc::new(Bar::of(ui)), ..options.clone() };
+    let about = path.metadata();
+    let waits = path == Path::new("-") || about.is_ok_and(|it| !it.is_file() && !it.is_dir());
+    if !waits {
+        return Ok(FileSource::open(path, &options)?);
+    }
+    let Source { bytes, progress, .. } = Source::of(path, (), ui)?;
+    let opened = FileSource::read(path, bytes, &options);
+    progress.finish_and_clear();
+    opened.map_err(|error| match Failure::from(error) {
+        Failure::Interrupted(_) => Failure::Interrupted("nothing was read".to_owned()),
+        failure => failure,
+    })
+}
+
+/// A bar that follows the readers of files, which Ctrl-C ends.
+#[derive(Debug)]
+struct Bar {
+    bar: ProgressBar,
+    /// Relaxed: it says when the bar is to go, and nothing else.
+    readers: AtomicUsize,
+    interrupt: Interrupt,
+}
+
+impl Bar {
+    fn of(ui: &Ui) -> Bar {
+        let bar = ui.progress_bytes("reading", 0);
+        Bar { bar, readers: AtomicUsize::new(0), interrupt: ui.interrupt.clone() }
+    }
+}
+
+impl Watch for Bar {
+    fn begin(&self, bytes: u64) {
+        match self.readers.fetch_add(1, Ordering::Relaxed) {
+            0 => {
+                self.bar.reset();
+                self.bar.set_length(bytes);
+            }
+            _ => self.bar.inc_length(bytes),
+        }
+    }
+
+    fn advance(&self, bytes: u64) {
+        self.bar.inc(bytes);
+    }
+
+    fn end(&self) {
+        if self.readers.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.bar.finish_and_clear();
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.interrupt.asked()
+    }
+}
+
 /// Refuses a path at which there is nothing.
 pub(crate) fn exists(path: &Path) -> Outcome {
     if path == Path::new("-") {
@@ -125,95 +184,6 @@ pub(crate) fn exists(path: &Path) -> Outcome {
         Ok(_) => Ok(()),
         Err(error) => {
             Err(Failure::Failed(format!("{} cannot be read: {}", path.display(), plain(&error))))
-        }
-    }
-}
-
-/// The error's words without the number that the operating system has for it.
-pub(crate) fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error ") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
-    }
-}
-
-/// The ending of a name, but for that of the packing.
-pub(crate) fn ending(path: &Path) -> String {
-    match extension(path).as_str() {
-        "zst" | "gz" => extension(&path.with_extension("")),
-        _ => extension(path),
-    }
-}
-
-pub(crate) fn extension(path: &Path) -> String {
-    path.extension()
-        .map(|extension| extension.to_string_lossy().to_ascii_lowercase())
-        .unwrap_or_default()
-}
-
-pub(crate) fn unpack(mut packed: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
-    let mut head = Vec::with_capacity(ZSTD_MAGIC.len());
-    packed.by_ref().take(ZSTD_MAGIC.len() as u64).read_to_end(&mut head)?;
-    let is_zstd = head.starts_with(&ZSTD_MAGIC);
-    let is_gzip = head.starts_with(&GZIP_MAGIC);
-    let whole = Cursor::new(head).chain(packed);
-    Ok(if is_zstd {
-        Box::new(zstd::stream::read::Decoder::new(whole)?)
-    } else if is_gzip {
-        Box::new(flate2::read::MultiGzDecoder::new(BufReader::new(whole)))
-    } else {
-        Box::new(whole)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Write;
-
-    fn unpacked(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
-        let mut out = Vec::new();
-        unpack(Cursor::new(bytes))?.read_to_end(&mut out)?;
-        Ok(out)
-    }
-
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(bytes).expect("a vector takes everything");
-        encoder.finish().expect("a vector takes everything")
-    }
-
-    fn zstandard(bytes: &[u8]) -> Vec<u8> {
-        zstd::encode_all(bytes, 1).expect("a vector takes everything")
-    }
-
-    #[test]
-    fn packing_is_told_by_the_first_bytes() {
-        for plain in [&b""[..], b"a", b"a,b\n1,2\n"] {
-            assert_eq!(unpacked(plain.to_vec()).expect("plain"), plain);
-            assert_eq!(unpacked(zstandard(plain)).expect("zstd"), plain);
-            assert_eq!(unpacked(gzip(plain)).expect("gzip"), plain);
-        }
-    }
-
-    #[test]
-    fn several_frames_are_one_file() {
-        let (first, second) = (&b"a,b\n"[..], &b"1,2\n"[..]);
-        assert_eq!(
-            unpacked([zstandard(first), zstandard(second)].concat()).expect("zstd"),
-            b"a,b\n1,2\n"
-        );
-        assert_eq!(unpacked([gzip(first), gzip(second)].concat()).expect("gzip"), b"a,b\n1,2\n");
-    }
-
-    #[test]
-    fn a_cut_file_is_an_error() {
-        let bytes: Vec<u8> = (0..10_000_u32).flat_map(u32::to_le_bytes).collect();
-        for packed in [zstandard(&bytes), gzip(&bytes)] {
-            for end in [6, packed.len() / 2, packed.len() - 1] {
-                assert!(unpacked(packed[..end].to_vec()).is_err(), "cut at {end}");
-            }
         }
     }
 }

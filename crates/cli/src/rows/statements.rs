@@ -7,28 +7,24 @@
 //! | `'data'`, `data` | the only table of that directory, or `rows` |
 //! | `flights` | a table of the directory of `--dir`, or of the database of a shell |
 //!
-//! Directories are opened once, to be read, or to be changed if a statement changes tables. The types of files
-//! that turn out too narrow are widened, and the statement is run again ([`Named::widen`]).
+//! Directories are opened once, to be read, or to be changed if a statement changes tables.
 
 mod text_table;
-mod writing;
 
-pub(crate) use writing::{csv, json_lines};
-
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
+use sapwood::files::ReadOptions;
 use sapwood::schema::{Schema, Type};
 use sapwood::sql::{
-    Answer, Catalog, ErrorKind, Filling, Options, Outcome as Done, Request, Scan, Session, Source,
-    SourceColumn, SourceResult, Statement, TableName, TableSummary, Tables,
+    Answer, Catalog, ErrorKind, Files, Filling, Options, Outcome as Done, Session, Source,
+    SourceResult, Statement, TableName, TableSummary, Tables,
 };
 use sapwood::{Db, DbOptions};
 
-use crate::rows::exchange::sink::Existing;
-use crate::rows::frames::{FileSource, FrameOptions};
 use crate::rows::kept::{self, Description};
+use crate::rows::source;
 use crate::terminal::exit::{COLUMNS_TABLE, Failure, Outcome};
 use crate::terminal::ui::Ui;
 use text_table::TextTable;
@@ -57,19 +53,9 @@ pub(crate) struct Named<'a> {
     ui: &'a Ui,
     home: Home,
     access: Access,
-    options: FrameOptions,
-    files: Mutex<HashMap<PathBuf, Arc<FileSource>>>,
-    /// Files all of whose values have been looked at.
-    settled: Mutex<HashSet<PathBuf>>,
+    files: Files<'a>,
     directories: Mutex<HashMap<PathBuf, Db>>,
-    /// Lets `copy ... to` replace files that are there.
-    overwrite: bool,
-    written: Written,
 }
-
-/// Files that statements wrote, which later ones may replace.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Written(Arc<Mutex<HashSet<PathBuf>>>);
 
 /// What a name stands for.
 enum Place {
@@ -78,69 +64,51 @@ enum Place {
 }
 
 impl<'a> Named<'a> {
-    pub(crate) fn new(home: Home, access: Access, options: FrameOptions, ui: &'a Ui) -> Named<'a> {
-        Named {
-            ui,
-            home,
-            access,
-            options,
-            files: Mutex::default(),
-            settled: Mutex::default(),
-            directories: Mutex::default(),
-            overwrite: false,
-            written: Written::default(),
-        }
+    pub(crate) fn new(home: Home, access: Access, options: ReadOptions, ui: &'a Ui) -> Named<'a> {
+        let has_shell = matches!(home, Home::Open(..) | Home::Server);
+        let files = Files::new(options).opened_by(move |path, options| {
+            if path == Path::new("-") && has_shell {
+                return Err("standard input has the lines of the shell: name a file".to_owned());
+            }
+            let file = source::open(path, options, ui).map_err(said)?;
+            for notice in file.notices() {
+                ui.notice(format_args!("{}: {notice}", path.display()));
+            }
+            Ok(file)
+        });
+        Named { ui, home, access, files, directories: Mutex::default() }
     }
 
     /// Lets `copy ... to` replace files that are there.
-    pub(crate) fn overwriting(mut self, overwrite: bool) -> Self {
-        self.overwrite = overwrite;
-        self
+    pub(crate) fn overwriting(self, overwrite: bool) -> Self {
+        match overwrite {
+            true => Named { files: self.files.replacing(), ..self },
+            false => self,
+        }
     }
 
     /// Lets `copy ... to` replace what earlier statements wrote.
-    pub(crate) fn behind(mut self, written: &Written) -> Self {
-        self.written = written.clone();
-        self
+    pub(crate) fn behind(self, earlier: &Files<'_>) -> Self {
+        Named { files: self.files.behind(earlier), ..self }
     }
 
-    /// Executes a statement; again, if a file turns out to have wider types than its first rows.
+    /// Executes a statement.
     pub(crate) fn execute(&self, statement: &Statement, options: Options<'_>) -> Outcome<Done> {
-        let session = Session::new(self, options);
-        loop {
-            let error = match session.execute(statement) {
-                Ok(done) => return Ok(done),
-                Err(error) => error,
-            };
-            if error.kind() == ErrorKind::Source && self.widen()? {
-                continue;
+        Session::new(self, options).execute(statement).map_err(|error| match error.kind() {
+            ErrorKind::Cancelled => Failure::Interrupted(error.what().to_owned()),
+            ErrorKind::Syntax | ErrorKind::Unsupported | ErrorKind::Meaning => {
+                Failure::Usage(error.to_string())
             }
-            return Err(match error.kind() {
-                ErrorKind::Cancelled => Failure::Interrupted(error.what().to_owned()),
-                ErrorKind::Syntax | ErrorKind::Unsupported | ErrorKind::Meaning => {
-                    Failure::Usage(error.to_string())
-                }
-                _ => Failure::Failed(error.to_string()),
-            });
-        }
-    }
-
-    /// Whether files of the last statement turned out to have wider types than were found: from now on they do, and
-    /// the statement can be run again.
-    fn widen(&self) -> Outcome<bool> {
-        let mut is_wider = false;
-        for file in locked(&self.files).values_mut() {
-            if file.is_too_narrow() {
-                *file = Arc::new(file.reopen()?);
-                is_wider = true;
+            ErrorKind::Source if self.ui.interrupt.asked() => {
+                Failure::Interrupted(error.what().to_owned())
             }
-        }
-        Ok(is_wider)
+            _ => Failure::Failed(error.to_string()),
+        })
     }
 
     /// The records of files that were left out.
     pub(crate) fn skipped(&self) -> u64 {
-        locked(&self.files).values().map(|file| file.left_out().0).sum()
+        self.files.left_out()
     }
 
     /// Ends changes of directories: they last, and a later opening is quick.
@@ -157,14 +125,6 @@ impl<'a> Named<'a> {
 
     fn place(&self, name: &TableName) -> SourceResult<Place> {
         let parts = &name.parts[..];
-        if let ([one], true) = (parts, name.is_file)
-            && one.contains("://")
-        {
-            return Err(format!(
-                "`{one}` is an address, and files are read from disks alone: fetch it first (`curl -O` for https), and \
-                 name the file"
-            ));
-        }
         if let [one] = parts
             && !name.is_file
             && !matches!(self.home, Home::None)
@@ -179,7 +139,7 @@ impl<'a> Named<'a> {
             let db = self.directory(Path::new(&folders.join(".")))?;
             return Ok(Place::Table(db, table.clone()));
         }
-        if joined.is_dir() {
+        if joined.is_dir() && (!name.is_file || kept::is_database(&joined).map_err(said)?) {
             let table = self.only_table(&joined)?;
             return Ok(Place::Table(self.directory(&joined)?, table));
         }
@@ -239,7 +199,7 @@ impl<'a> Named<'a> {
         {
             return Ok(db.clone());
         }
-        let mut directories = locked(&self.directories);
+        let mut directories = self.directories.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(db) = directories.get(path) {
             return Ok(db.clone());
         }
@@ -260,26 +220,6 @@ impl<'a> Named<'a> {
         Ok(db)
     }
 
-    fn file(&self, path: &Path) -> SourceResult<Arc<FileSource>> {
-        if path == Path::new("-") && matches!(self.home, Home::Open(..) | Home::Server) {
-            return Err("standard input has the lines of the shell: name a file".to_owned());
-        }
-        let mut files = locked(&self.files);
-        if let Some(file) = files.get(path) {
-            return Ok(Arc::clone(file));
-        }
-        let file = match matching(path)? {
-            None => FileSource::open(path, &self.options, self.ui).map_err(said)?,
-            Some(paths) => FileSource::open_all(&paths, &self.options, self.ui).map_err(said)?,
-        };
-        for notice in file.notices() {
-            self.ui.notice(format_args!("{}: {notice}", path.display()));
-        }
-        let file = Arc::new(file);
-        files.insert(path.to_owned(), Arc::clone(&file));
-        Ok(file)
-    }
-
     /// A table to be changed.
     fn table(&self, name: &TableName) -> SourceResult<(Db, TableName)> {
         match self.place(name)? {
@@ -295,7 +235,7 @@ impl<'a> Named<'a> {
 impl Catalog for Named<'_> {
     fn open(&self, name: &TableName) -> SourceResult<Box<dyn Source + '_>> {
         match self.place(name)? {
-            Place::File(path) => Ok(Box::new(File(self.file(&path)?))),
+            Place::File(path) => self.files.source(&path).map(|source| source as _),
             Place::Table(db, table) => {
                 if let Some(texts) = text_table(&db, &table)? {
                     return Ok(Box::new(texts));
@@ -307,13 +247,11 @@ impl Catalog for Named<'_> {
 
     fn open_settled(&self, name: &TableName) -> SourceResult<Box<dyn Source + '_>> {
         let Place::File(path) = self.place(name)? else { return self.open(name) };
-        if !locked(&self.settled).insert(path.clone()) {
-            return self.open(name);
-        }
-        // All values are looked at, so that none turns out to be of another type while rows are put.
-        let settled = Arc::new(self.file(&path)?.reopen().map_err(said)?);
-        locked(&self.files).insert(path, Arc::clone(&settled));
-        Ok(Box::new(File(settled)))
+        self.files.settled_source(&path).map(|source| source as _)
+    }
+
+    fn widen(&self) -> SourceResult<bool> {
+        self.files.widen()
     }
 
     fn tables(&self) -> SourceResult<Vec<TableSummary>> {
@@ -352,34 +290,7 @@ impl Catalog for Named<'_> {
     }
 
     fn write(&self, answer: &Answer, file: &str) -> SourceResult<u64> {
-        let path = Path::new(file);
-        let is_ours = locked(&self.written.0).contains(path);
-        let existing = match self.overwrite || is_ours {
-            true => Existing::Replace,
-            false => Existing::Keep,
-        };
-        writing::write(answer, path, existing).map_err(said)?;
-        locked(&self.written.0).insert(path.to_owned());
-        Ok(answer.len() as u64)
-    }
-}
-
-/// The files that a pattern names, in the order of their names; none if it is the name of one file.
-fn matching(path: &Path) -> SourceResult<Option<Vec<PathBuf>>> {
-    let Some(pattern) = path.to_str().filter(|text| text.contains(['*', '?', '['])) else {
-        return Ok(None);
-    };
-    if path.exists() {
-        return Ok(None);
-    }
-    let found = glob::glob(pattern)
-        .map_err(|error| format!("`{pattern}` is no pattern of files: {error}"))?;
-    let files = found.collect::<Result<Vec<_>, _>>();
-    let mut files = files.map_err(|error| format!("`{pattern}`: {error}"))?;
-    files.retain(|file| !file.is_dir());
-    match files.is_empty() {
-        true => Err(format!("no file is called as `{pattern}` says")),
-        false => Ok(Some(files)),
+        self.files.write(answer, Path::new(file))
     }
 }
 
@@ -393,38 +304,9 @@ fn text_table(db: &Db, name: &str) -> SourceResult<Option<TextTable>> {
     Ok(TextTable::new(table, &description.columns))
 }
 
-/// A file that several statements read.
-struct File(Arc<FileSource>);
-
-impl Source for File {
-    fn columns(&self) -> &[SourceColumn] {
-        self.0.columns()
-    }
-
-    fn is_fixed(&self) -> bool {
-        self.0.is_fixed()
-    }
-
-    fn rows_estimate(&self) -> Option<u64> {
-        self.0.rows_estimate()
-    }
-
-    fn explain(&self, request: &Request) -> String {
-        self.0.explain(request)
-    }
-
-    fn scan<'a>(&'a self, request: &Request) -> SourceResult<Box<dyn Scan + 'a>> {
-        self.0.scan(request)
-    }
-}
-
 /// Whether two paths lead to one directory.
 fn is_same(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The words of a failure.

@@ -6,11 +6,11 @@
 
 use std::io::{self, Write};
 
-use sapwood::schema::{RowFormat, Value as TypedValue};
+use sapwood::files::{csv_text, write_json_object};
+use sapwood::schema::{RowFormat, Schema, Value as TypedValue};
 use serde_json::Value;
 
 use crate::rows::columns::Columns;
-use crate::rows::values;
 use crate::terminal::format::escaped_bytes;
 
 /// Appends a field of a CSV row.
@@ -22,6 +22,12 @@ pub(crate) fn append_cell(field: &[u8], out: &mut Vec<u8>) {
     }
     out.push(length as u8);
     out.extend_from_slice(field);
+}
+
+/// The values of a row as they are shown.
+pub(crate) fn as_shown<'v>(values: Vec<TypedValue<'v>>, schema: &Schema) -> Vec<TypedValue<'v>> {
+    let values = values.into_iter().zip(schema.columns());
+    values.map(|(value, column)| value.shown_as(&column.kind)).collect()
 }
 
 /// The columns of entries that were not loaded from a file.
@@ -60,7 +66,7 @@ impl Stored<'_> {
             }
             Columns::Entries => write_csv([key, value].map(escaped_bytes).into_iter(), out),
             Columns::Typed(format) => {
-                write_csv(shown(format, key, value)?.iter().map(values::csv_text), out)
+                write_csv(shown(format, key, value)?.iter().map(csv_text), out)
             }
         }
     }
@@ -77,7 +83,7 @@ impl Stored<'_> {
             Columns::Typed(format) => {
                 let values = shown(format, key, value)?;
                 let names = format.schema().columns().iter().map(|column| &column.name[..]);
-                values::write_json_object(names.zip(&values), out)
+                write_json_object(names.zip(&values), out)
             }
             Columns::Csv(_) | Columns::Entries => {
                 let fields = self.fields(key, value).into_iter();
@@ -127,7 +133,7 @@ fn shown<'r>(
     value: &'r [u8],
 ) -> io::Result<Vec<TypedValue<'r>>> {
     let values = format.decode(key, value).map_err(io::Error::other)?;
-    Ok(values::shown(values, format.schema()))
+    Ok(as_shown(values, format.schema()))
 }
 
 fn write_csv<T: AsRef<[u8]>>(

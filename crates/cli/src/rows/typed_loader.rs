@@ -23,16 +23,14 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Instant;
 
+use sapwood::files::{FileSource, Malformed, ReadOptions, no_column};
 use sapwood::key::KeyEncode;
-use sapwood::schema::{RowFormat, Schema, Type};
-use sapwood::sql::{Request, Source, SourceColumn};
-use sapwood::{BulkLoad, Db, Engine, HashEngineError, OrderedEngineError, Table, Transaction};
+use sapwood::schema::{RowFormat, Schema, SourceColumn, Type};
+use sapwood::{AnyTable, BulkLoad, Db, Engine, HashEngineError, OrderedEngineError, Transaction};
 
 use crate::args::key_spec::ColumnType;
 use crate::args::rows::{CompactAt, Duplicates, EngineName, Input};
-use crate::rows::columns::no_column;
 use crate::rows::counts::Counts;
-use crate::rows::frames::{FileSource, FrameOptions, Malformed};
 use crate::rows::kept::{Filling, Held};
 use crate::rows::key_columns::KeyColumns;
 use crate::rows::rows_table::{self, NewTable, Put, Rows};
@@ -72,7 +70,7 @@ pub(crate) enum Keyless {
 pub(crate) struct TypedLoaded {
     pub(crate) db: Db,
     /// None where `--strict` refuses the rows, and nothing of them is there.
-    pub(crate) table: Option<Table>,
+    pub(crate) table: Option<AnyTable>,
     pub(crate) schema: Schema,
     pub(crate) keys: KeyColumns,
     pub(crate) counts: Counts,
@@ -114,6 +112,7 @@ pub(crate) fn load(
     })
 }
 
+/// Opens the file, infers its types, and lets threads write its rows as bytes, which go into the table.
 fn load_into(
     input: &Input,
     keyless: Keyless,
@@ -131,46 +130,16 @@ fn load_into(
     }
     let started = Instant::now();
     let options = options_of(input);
-    let file = FileSource::open(&input.file, &options, ui)?;
+    let file = source::open(&input.file, &options, ui)?;
     check_key(input, &file)?;
     let asked = asked(&file)?;
-    let table = match &mut keep {
-        Some(keep) => {
-            keep.promise = Some(ui.interrupt.promise());
-            let filling = keep.filling.insert(Filling::begin(keep.directory, &input.table)?);
-            filling.table()?
-        }
+    let there = match &mut keep {
+        Some(keep) => kept_table(input, engine, keep, &file, ui)?,
         None => None,
     };
-    // Types of a table that is there are those of its columns.
-    let there = match table {
-        Some((table, Held::Nothing)) => {
-            let kept = keep_empty(input, engine, table, keep.as_deref(), &file, ui)?;
-            kept.map(|table| (table, Held::Nothing))
-        }
-        there => there,
-    };
-    let mut widenings = Vec::new();
-    let (file, schema, there) = match there {
-        Some((table, held)) => {
-            let before = table.schema().expect("it was asked for");
-            // Fields of JSON may come late, and larger numbers anywhere.
-            let is_known = before.columns().iter().all(|column| {
-                has(&file, &column.name) && !matches!(column.kind, Type::Int(16 | 32))
-            });
-            let file = if is_known { file } else { file.reopen()? };
-            fits(input, before, &file)?;
-            let (schema, wider) = widened(input, before, &file)?;
-            widenings = wider;
-            let file = file.again(&options_of_table(&options, &schema, &file))?;
-            (file, schema, Some((table, held)))
-        }
-        None => {
-            let file = file.reopen_for(asked.as_deref())?;
-            let schema = schema_of(input, &file, asked.as_deref())?;
-            (file, schema, None)
-        }
-    };
+    let table = there.as_ref().map(|(table, _)| table);
+    let Inferred { file, schema, widenings } =
+        infer(input, &options, file, table, asked.as_deref())?;
     for notice in file.notices() {
         ui.notice(format_args!("{}: {notice}", input.file.display()));
     }
@@ -178,40 +147,9 @@ fn load_into(
         Some(keep) => keep.filling.as_ref().expect("it was begun").db().clone(),
         None => Db::in_memory(),
     };
-    let new = NewTable {
-        kind: input.kind,
-        memory_budget: input.memory_budget,
-        compact_at: keep.as_ref().and_then(|keep| keep.compact_at),
-        schema: Some(&schema),
-        ..NewTable::of(engine)
-    };
-    let (target, held) = match there {
-        Some((table, held)) => (Target::of(table, &db)?, held),
-        None if keep.is_some() && new.is_bulk() => {
-            (Target::Load(new.load(&db, &input.table)?), Held::Nothing)
-        }
-        None => (Target::of(new.make(&db, &input.table)?, &db)?, Held::Nothing),
-    };
-    let format = Arc::new(RowFormat::new(schema.clone()));
-    let next_number = FIRST_NUMBER + target.len() as u64;
-    let mut loader = Loader {
-        input,
-        keyless,
-        target,
-        engine: engine.engine(),
-        keys: KeyColumns::of_schema(&format),
-        format,
-        held,
-        directory: keep.as_ref().map(|keep| keep.directory),
-        next_number,
-        rows_read: 0,
-        counts: Counts::default(),
-        complaints: Complaints::of(input),
-        runs: Runs::default(),
-        waiting: None,
-        key: Vec::new(),
-        value: Vec::new(),
-    };
+    let (target, held) = target(input, engine, keep.as_deref(), &schema, there, &db)?;
+    let directory = keep.as_ref().map(|keep| keep.directory);
+    let mut loader = Loader::new(input, keyless, target, engine, &schema, held, directory);
     let read = loader.take_all(&file, ui);
     let mut counts = loader.finish(&file, read.is_ok());
     counts.elapsed = started.elapsed();
@@ -222,26 +160,114 @@ fn load_into(
         return Err(Failure::Interrupted(done));
     }
     read?;
-    // What a strict load refuses is not there at all.
-    let is_wanted = counts.strictly(input).is_ok();
-    let table = match target {
-        Target::Table(Rows { table, transaction }) => {
-            if is_wanted {
-                // Not before: a load that fails leaves the table as it was.
-                widen(&db, &table, widenings, ui)?;
-            }
-            transaction.filter(|_| is_wanted).map(Transaction::commit).transpose()?;
-            Some(table)
+    let table = match counts.strictly(input) {
+        Ok(()) => Some(settle(target, widenings, &db, keep, ui)?),
+        // What a strict load refuses is not there at all, but for rows of a table without transactions.
+        Err(_) => target.into_table(),
+    };
+    Ok(TypedLoaded { db: db.clone(), table, schema, keys, counts })
+}
+
+/// The table of a directory that rows go into, if there is one whose columns they can have.
+fn kept_table(
+    input: &Input,
+    engine: EngineName,
+    keep: &mut Keep<'_>,
+    file: &FileSource,
+    ui: &Ui,
+) -> Outcome<Option<(AnyTable, Held)>> {
+    keep.promise = Some(ui.interrupt.promise());
+    let filling = keep.filling.insert(Filling::begin(keep.directory, &input.table)?);
+    match filling.table()? {
+        Some((table, Held::Nothing)) => {
+            let kept = keep_empty(input, engine, table, filling, file, ui)?;
+            Ok(kept.map(|table| (table, Held::Nothing)))
         }
-        Target::Load(load) if is_wanted => {
+        there => Ok(there),
+    }
+}
+
+/// A file as its rows are read, and the table that they make.
+struct Inferred {
+    file: FileSource,
+    schema: Schema,
+    /// Columns of a table that is there which become wider.
+    widenings: Vec<Widening>,
+}
+
+/// Finds the types of the columns: those of a table that is there, or those of all rows.
+fn infer(
+    input: &Input,
+    options: &ReadOptions,
+    file: FileSource,
+    there: Option<&AnyTable>,
+    asked: Option<&[String]>,
+) -> Outcome<Inferred> {
+    let Some(table) = there else {
+        let file = file.reopen_for(asked)?;
+        let schema = schema_of(input, &file, asked)?;
+        return Ok(Inferred { file, schema, widenings: Vec::new() });
+    };
+    let before = table.schema().expect("it was asked for");
+    // Fields of JSON may come late, and larger numbers anywhere.
+    let is_known = before
+        .columns()
+        .iter()
+        .all(|column| has(&file, &column.name) && !matches!(column.kind, Type::Int(16 | 32)));
+    let file = if is_known { file } else { file.reopen()? };
+    fits(input, before, &file)?;
+    let (schema, widenings) = widened(input, before, &file)?;
+    let file = file.again(&options_of_table(options, &schema, &file))?;
+    Ok(Inferred { file, schema, widenings })
+}
+
+/// The table that rows go into: one that is there, or a new one.
+fn target<'a>(
+    input: &Input,
+    engine: EngineName,
+    keep: Option<&Keep<'_>>,
+    schema: &Schema,
+    there: Option<(AnyTable, Held)>,
+    db: &'a Db,
+) -> Outcome<(Target<'a>, Held)> {
+    let new = NewTable {
+        kind: input.kind,
+        memory_budget: input.memory_budget,
+        compact_at: keep.and_then(|keep| keep.compact_at),
+        schema: Some(schema),
+        ..NewTable::of(engine)
+    };
+    Ok(match there {
+        Some((table, held)) => (Target::of(table, db)?, held),
+        None if keep.is_some() && new.is_bulk() => {
+            (Target::Load(new.load(db, &input.table)?), Held::Nothing)
+        }
+        None => (Target::of(new.make(db, &input.table)?, db)?, Held::Nothing),
+    })
+}
+
+/// Lets the rows last.
+fn settle(
+    target: Target<'_>,
+    widenings: Vec<Widening>,
+    db: &Db,
+    keep: Option<&mut Keep<'_>>,
+    ui: &Ui,
+) -> Outcome<AnyTable> {
+    match target {
+        Target::Table(Rows { table, transaction }) => {
+            // Not before: a load that fails leaves the table as it was.
+            widen(db, &table, widenings, ui)?;
+            transaction.map(Transaction::commit).transpose()?;
+            Ok(table)
+        }
+        Target::Load(load) => {
             let table = load.finish()?;
             let filling = keep.and_then(|keep| keep.filling.as_mut()).expect("it is kept");
             filling.note_lasting();
-            Some(table.into())
+            Ok(table.into())
         }
-        Target::Load(_) => None,
-    };
-    Ok(TypedLoaded { db: db.clone(), table, schema, keys, counts })
+    }
 }
 
 /// What rows go into.
@@ -251,9 +277,17 @@ enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    fn of(table: Table, db: &'a Db) -> Outcome<Target<'a>> {
+    fn of(table: AnyTable, db: &'a Db) -> Outcome<Target<'a>> {
         let transaction = table.as_tree().map(|_| db.begin()).transpose()?;
         Ok(Target::Table(Rows { table, transaction }))
+    }
+
+    /// The table, if it is there before its rows last.
+    fn into_table(self) -> Option<AnyTable> {
+        match self {
+            Target::Table(rows) => Some(rows.table),
+            Target::Load(_) => None,
+        }
     }
 
     /// Rows that are there before.
@@ -293,7 +327,7 @@ fn check(input: &Input) -> Outcome<EngineName> {
 }
 
 /// How the file is read: with the types that were said.
-fn options_of(input: &Input) -> FrameOptions {
+fn options_of(input: &Input) -> ReadOptions {
     let key = input.key.iter().flat_map(|key| &key.columns);
     let typed = key.clone().filter_map(|(name, kind)| {
         let kind = match kind.as_ref()? {
@@ -306,23 +340,23 @@ fn options_of(input: &Input) -> FrameOptions {
     let said = input.text.said().iter().cloned();
     // A type beside the key is as good as one in --types.
     let types = said.chain(typed).collect();
-    FrameOptions {
+    ReadOptions {
         types,
         na: input.text.na.clone(),
         key: key.map(|(name, _)| name.clone()).collect(),
         malformed: Malformed::Skip,
         notes_max: usize::try_from(input.show_errors).unwrap_or(usize::MAX),
-        format: input.format,
+        format: input.format.map(Into::into),
         delimiter: input.text.delimiter,
-        ..FrameOptions::default()
+        ..ReadOptions::default()
     }
 }
 
 /// As [`options_of`], with the types that the columns of a table have.
-fn options_of_table(options: &FrameOptions, schema: &Schema, file: &FileSource) -> FrameOptions {
+fn options_of_table(options: &ReadOptions, schema: &Schema, file: &FileSource) -> ReadOptions {
     let columns = schema.columns();
     let there = columns.iter().filter(|column| has(file, &column.name));
-    FrameOptions {
+    ReadOptions {
         types: there.map(|it| (it.name.clone(), it.kind.clone())).collect(),
         key: schema.key_columns().iter().map(|at| columns[*at].name.clone()).collect(),
         ..options.clone()
@@ -361,11 +395,11 @@ fn check_key(input: &Input, file: &FileSource) -> Outcome {
 fn keep_empty(
     input: &Input,
     engine: EngineName,
-    table: Table,
-    keep: Option<&Keep<'_>>,
+    table: AnyTable,
+    filling: &Filling,
     file: &FileSource,
     ui: &Ui,
-) -> Outcome<Option<Table>> {
+) -> Outcome<Option<AnyTable>> {
     let fits = table.engine() == engine.engine()
         && table.schema().is_some_and(|schema| fits(input, schema, file).is_ok());
     if fits {
@@ -376,9 +410,7 @@ fn keep_empty(
         ui.notice(format_args!("table {name} had other columns and no rows: it is made anew"));
     }
     drop(table);
-    if let Some(filling) = keep.and_then(|keep| keep.filling.as_ref()) {
-        filling.db().drop_table(&input.table)?;
-    }
+    filling.db().drop_table(&input.table)?;
     Ok(None)
 }
 
@@ -447,7 +479,7 @@ fn widened(input: &Input, before: &Schema, file: &FileSource) -> Outcome<(Schema
 }
 
 /// Widens columns of a table.
-fn widen(db: &Db, table: &Table, widenings: Vec<Widening>, ui: &Ui) -> Outcome {
+fn widen(db: &Db, table: &AnyTable, widenings: Vec<Widening>, ui: &Ui) -> Outcome {
     for Widening { column, kind, wider } in widenings {
         db.widen_column(table.name(), &column, wider.clone())?;
         ui.notice(format_args!(
@@ -505,7 +537,37 @@ struct Loader<'a> {
     value: Vec<u8>,
 }
 
-impl Loader<'_> {
+impl<'a> Loader<'a> {
+    fn new(
+        input: &'a Input,
+        keyless: Keyless,
+        target: Target<'a>,
+        engine: EngineName,
+        schema: &Schema,
+        held: Held,
+        directory: Option<&'a Path>,
+    ) -> Loader<'a> {
+        let format = Arc::new(RowFormat::new(schema.clone()));
+        Loader {
+            input,
+            keyless,
+            next_number: FIRST_NUMBER + target.len() as u64,
+            target,
+            engine: engine.engine(),
+            keys: KeyColumns::of_schema(&format),
+            format,
+            held,
+            directory,
+            rows_read: 0,
+            counts: Counts::default(),
+            complaints: Complaints::of(input),
+            runs: Runs::default(),
+            waiting: None,
+            key: Vec::new(),
+            value: Vec::new(),
+        }
+    }
+
     /// Takes all rows, while other threads read those behind them, and write them as bytes.
     fn take_all(&mut self, file: &FileSource, ui: &Ui) -> Outcome {
         let order = match self.target {
@@ -513,9 +575,7 @@ impl Loader<'_> {
             Target::Load(_) => Order::OfKeys,
         };
         let encoder = Encoder::new(Arc::clone(&self.format), file, order);
-        let request =
-            Request { columns: encoder.wanted.clone(), with_ids: true, ..Request::default() };
-        let scan = file.scan(&request).map_err(Failure::Failed)?;
+        let scan = file.scan(&encoder.wanted, true)?;
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let threads = threads.min(scan.threads_max()).max(1);
         thread::scope(|scope| {

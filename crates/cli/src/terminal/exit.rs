@@ -48,6 +48,22 @@ impl Failure {
     }
 }
 
+impl From<sapwood::files::Error> for Failure {
+    fn from(error: sapwood::files::Error) -> Self {
+        use sapwood::files::Error;
+        let what = error.to_string();
+        match error {
+            Error::Cancelled(_) => Self::Interrupted(what),
+            Error::Format(_) => Self::Usage(what),
+            Error::Write { kind: io::ErrorKind::BrokenPipe, .. } => Self::OutputClosed,
+            Error::Exists { .. } => Self::Failed(format!(
+                "{what} (--overwrite of `sapwood export` and `sapwood sql` does)"
+            )),
+            _ => Self::Failed(what),
+        }
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Failed(words(&error))

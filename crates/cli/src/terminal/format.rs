@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use bstr::{ByteSlice, ByteVec};
 use comfy_table::{Cell, Table, presets};
+use sapwood::files::words::disturbs;
+pub(crate) use sapwood::files::words::{bytes, count, plural, quoted, shown};
 
 /// A table as all commands print theirs: columns two blanks apart, no lines, easy to cut.
 pub(crate) fn table(header: impl IntoIterator<Item = impl Into<Cell>>) -> Table {
@@ -30,40 +32,6 @@ pub(crate) fn markdown_row<'c>(cells: impl Iterator<Item = Cow<'c, str>>) -> Str
         row.extend([" ", &cell.replace('|', "\\|"), " |"]);
     }
     row
-}
-
-/// `336,776`.
-pub(crate) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// `1 row`, `2 rows`.
-pub(crate) fn plural(number: usize, noun: &str) -> String {
-    let ending = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{ending}", count(number as u64))
-}
-
-/// `29.6 MiB`; exact below 1 KiB.
-pub(crate) fn bytes(number: u64) -> String {
-    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-    if number < 1024 {
-        return format!("{number} B");
-    }
-    let mut scaled = number as f64 / 1024.0;
-    let mut unit = 0;
-    while scaled >= 1024.0 && unit + 1 < UNITS.len() {
-        scaled /= 1024.0;
-        unit += 1;
-    }
-    format!("{scaled:.1} {}", UNITS[unit])
 }
 
 /// `1.25 ms`: three digits in the unit that suits.
@@ -101,28 +69,6 @@ fn three_digits(number: f64) -> String {
     }
 }
 
-/// [`shown`] in backquotes, for names and single values.
-pub(crate) fn quoted(text: &str) -> String {
-    format!("`{}`", shown(text))
-}
-
-/// Escaped as by [`escaped`], and long text cut.
-pub(crate) fn shown(text: &str) -> String {
-    const CHARS_MAX: usize = 60;
-    let mut out = String::new();
-    for (index, char) in text.chars().enumerate() {
-        if index == CHARS_MAX {
-            out.push_str("...");
-            break;
-        }
-        match char {
-            c if disturbs(c) || c == '\u{FFFD}' => out.extend(c.escape_default()),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 /// The values of a key, with commas between.
 pub(crate) fn shown_list(values: &[String]) -> String {
     values.iter().map(|value| shown(value)).collect::<Vec<_>>().join(",")
@@ -143,11 +89,6 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
-}
-
-fn disturbs(char: char) -> bool {
-    char.is_control()
-        || matches!(char, '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Bytes as text: what a terminal does not show stands as `\xE2`, `\n` or `\0`, and `\` as `\\`.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sapwood::{Db, HashTableOptions, Table, TreeTableOptions};
+use sapwood::{AnyTable, Db, HashTableOptions, TreeTableOptions};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -10,7 +10,7 @@ use crate::{sapwood, stdout_of};
 
 const KEYS: [&[u8]; 6] = [b"", b"\0\xff", b"a", b"a,b", b"a\\b", "é\u{202e}\n".as_bytes()];
 
-fn fill(table: &Table, keys: &[&[u8]]) {
+fn fill(table: &AnyTable, keys: &[&[u8]]) {
     for key in keys {
         let value: Vec<u8> = key.iter().rev().copied().collect();
         table.put(key, &value).expect("room");
@@ -30,9 +30,9 @@ fn entries_are_shown_as_bytes_and_found_by_what_is_shown() {
     let path = text(directory.path());
     let db = Db::open(directory.path()).expect("new");
     let tree = db.create_tree_table("tree", TreeTableOptions::default()).expect("made");
-    fill(&Table::from(tree), &KEYS);
+    fill(&AnyTable::from(tree), &KEYS);
     let hash = db.create_hash_table("hash", HashTableOptions::default()).expect("made");
-    fill(&Table::from(hash), &KEYS[1..]);
+    fill(&AnyTable::from(hash), &KEYS[1..]);
     db.close().expect("written");
 
     let shown = stdout_of(&["scan", path, "--table", "tree", "--json", "-q"]);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use sapwood::{Db, HashTableOptions, OrderedTableOptions, Table, TreeTableOptions};
+use sapwood::{AnyTable, Db, HashTableOptions, OrderedTableOptions, TreeTableOptions};
 use tempfile::TempDir;
 
 use crate::{sapwood, stdout_of};
@@ -50,7 +50,7 @@ impl Place {
         let db = Db::open(&path).expect("new");
         let fields = fields.map(|fields| fields.parse().expect("fields"));
         let fields = fields.into_iter();
-        let table: Table = match engine {
+        let table: AnyTable = match engine {
             "ordered" => {
                 let options = OrderedTableOptions::default();
                 let options = fields.fold(options, OrderedTableOptions::fields);

@@ -49,7 +49,9 @@ fn files_of_all_formats_are_tables() {
         ))
     };
     assert_eq!(question(&shown(&csv)), expected);
-    for name in ["copy.csv", "copy.csv.zst", "copy.jsonl.gz", "copy.parquet", "copy.arrow"] {
+    for name in
+        ["copy.csv", "copy.csv.zst", "copy.jsonl.gz", "copy.msgpack", "copy.parquet", "copy.arrow"]
+    {
         let copy = folder.path().join(name);
         let told = stdout_of(&[
             "sql",
@@ -347,6 +349,14 @@ fn files_with_alike_names_are_one_table() {
     write(&folder, "h2.csv", "a,b\n1,x\n");
     let sum = format!("select count(*) as n, max(a) as m from {}", like("h*.csv"));
     assert_eq!(rows(&sum), [r#"{"n":25002,"m":24999.0}"#]);
+    // A folder has all files whose names tell a format.
+    let logs = folder.path().join("logs");
+    fs::create_dir(&logs).expect("a folder for the test");
+    write(&folder, "logs/1.csv", "a\n1\n");
+    write(&folder, "logs/2.jsonl", "{\"a\":2}\n");
+    write(&folder, "logs/words", "none");
+    let sum = format!("select count(*) as n, sum(a) as s from {}", shown(&logs));
+    assert_eq!(rows(&sum), [r#"{"n":2,"s":3}"#]);
 }
 
 #[test]

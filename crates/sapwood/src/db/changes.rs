@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sapwood_occ::Versions;
-use sapwood_ptree::{Joint, Pool, Unsettled};
+use sapwood_ptree::Unsettled;
 
-use super::{Db, Shared};
-use crate::db_log::DbLog;
+use super::Db;
 use crate::{Batch, Changes, Error, Result, Retry, Transaction, TreeTable};
 
 #[cfg(doc)]
@@ -24,13 +22,13 @@ impl Db {
     /// # let db = Db::in_memory();
     /// # let table = db.create_ordered_table("t", OrderedTableOptions::default())?;
     /// let tx = db.begin()?;
-    /// tx.put(&table, b"k", b"v")?;
+    /// tx.table(&table).put(b"k", b"v")?;
     /// tx.commit()?.wait().expect("on the disk");
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn begin(&self) -> Result<Transaction<'_>> {
-        self.log().map_or(Ok(()), DbLog::check)?;
-        Ok(Transaction::begin(self))
+        self.home().check()?;
+        Ok(Transaction::begin(self.home()))
     }
 
     /// Begins a transaction that has these tree tables from the beginning: it waits for all of them now,
@@ -45,14 +43,14 @@ impl Db {
     /// # let from = db.create_tree_table("from", TreeTableOptions::default())?;
     /// # let to = db.create_tree_table("to", TreeTableOptions::default())?;
     /// let tx = db.begin_on(&[&to, &from])?;
-    /// tx.add(&from, b"k", -1)?;
-    /// tx.add(&to, b"k", 1)?;
+    /// tx.table(&from).add(b"k", -1)?;
+    /// tx.table(&to).add(b"k", 1)?;
     /// tx.commit()?;
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn begin_on(&self, tables: &[&TreeTable]) -> Result<Transaction<'_>> {
-        self.log().map_or(Ok(()), DbLog::check)?;
-        Transaction::begin_on(self, tables)
+        self.home().check()?;
+        Transaction::begin_on(self.home(), tables)
     }
 
     /// Runs `change` in a transaction and commits, or aborts where it fails. Where it meets a conflict it is
@@ -67,9 +65,9 @@ impl Db {
     /// # let table = db.create_tree_table("t", TreeTableOptions::default())?;
     /// # let counts = db.create_hash_table("counts", HashTableOptions::default())?;
     /// let refused = db.transaction(|tx| {
-    ///     tx.add(&counts, b"puts", 1)?;
-    ///     tx.put(&table, b"a", b"no number")?;
-    ///     tx.add(&table, b"a", 1)
+    ///     tx.table(&counts).add(b"puts", 1)?;
+    ///     tx.table(&table).put(b"a", b"no number")?;
+    ///     tx.table(&table).add(b"a", 1)
     /// });
     /// assert!(refused.is_err() && table.is_empty()? && counts.is_empty()?);
     /// # Ok::<(), sapwood::Error>(())
@@ -90,9 +88,9 @@ impl Db {
     /// let mut runs = 0;
     /// let met = db.transaction_with(Retry::times(3), |tx| {
     ///     runs += 1;
-    ///     let read = tx.get_counter(&table, b"k")?;
+    ///     let read = tx.table(&table).get_counter(b"k")?;
     ///     table.add(b"k", 1)?; // Another thread, say.
-    ///     tx.put(&table, b"sum", read.unwrap_or(0).to_le_bytes())
+    ///     tx.table(&table).put(b"sum", read.unwrap_or(0).to_le_bytes())
     /// });
     /// assert!(met.unwrap_err().is_conflict());
     /// assert_eq!(runs, 4);
@@ -126,7 +124,7 @@ impl Db {
                 done => return done,
             }
             if !used.is_empty() {
-                turn = self.versions().take_turn(used, took * 4);
+                turn = self.home().versions().take_turn(used, took * 4);
             }
         }
     }
@@ -145,38 +143,7 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn batch(&self) -> Batch<'_> {
-        Batch::new(self)
-    }
-
-    /// Lets a commit to tree tables be one record of the log with changes of this thread in other tables; none
-    /// while commits of another thread go [together](Self::together).
-    pub(crate) fn join_trees(&self) -> Option<Joint<'_>> {
-        self.shared.trees.opened()?.join()
-    }
-
-    /// Waits until no commits of another thread to tree tables go [together](Self::together).
-    pub(crate) fn pass_trees_together(&self) {
-        if let Some(pool) = self.shared.trees.opened() {
-            pool.pass_together();
-        }
-    }
-
-    /// The versions of the keys of all ordered tables and hash tables.
-    pub(crate) fn versions(&self) -> &Versions {
-        &self.shared.versions
-    }
-
-    pub(crate) fn log(&self) -> Option<&DbLog> {
-        self.shared.log.as_deref()
-    }
-
-    /// Waits for what durability wants of a commit that this thread has made.
-    pub(crate) fn settle(&self, trees: Option<Unsettled<'_>>) -> Result<Changes> {
-        trees.map(Unsettled::settle).transpose().map_err(Error::trees)?;
-        if let Some(log) = self.log() {
-            log.wal().settle().map_err(|cause| log.named(cause))?;
-        }
-        Ok(self.changes())
+        Batch::new(self.home())
     }
 
     /// Runs `changes`, after which all that they changed lasts together: after a crash all of it is there, or
@@ -204,11 +171,11 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn together<R>(&self, changes: impl FnOnce() -> R) -> Result<(R, Changes)> {
-        let Shared { log, trees, .. } = &*self.shared;
+        let (log, trees) = (&self.home().log, self.home().opened_pool());
         if let Some(log) = log {
             log.check()?;
         }
-        let of_trees = || match trees.opened() {
+        let of_trees = || match trees {
             Some(pool) => pool.together_unsettled(changes).map(|(done, end)| (done, Some(end))),
             None => Ok((changes(), None)),
         };
@@ -251,10 +218,11 @@ impl Db {
         count: usize,
         changes: impl FnOnce() -> R,
     ) -> Result<R> {
-        match self.log() {
+        match self.home().log() {
             None => Ok(changes()),
             Some(log) => {
-                log.wal().with_room(bytes, count, changes).map_err(|cause| log.named(cause))
+                let _room = log.wal().room(bytes, count).map_err(|cause| log.named(cause))?;
+                Ok(changes())
             }
         }
     }
@@ -272,10 +240,10 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn set_sync_interval(&self, interval: Option<Duration>) {
-        if let Some(log) = &self.shared.log {
+        if let Some(log) = &self.home().log {
             log.wal().set_sync_interval(interval);
         }
-        if let Some(pool) = self.shared.trees.opened() {
+        if let Some(pool) = self.home().opened_pool() {
             pool.set_sync_interval(interval);
         }
     }
@@ -294,11 +262,7 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn changes(&self) -> Changes {
-        let log = self.shared.log.as_ref();
-        Changes {
-            log: log.map(|log| (Arc::clone(log), log.wal().told())),
-            trees: self.shared.trees.opened().map(Pool::last_commit),
-        }
+        self.home().changes()
     }
 
     /// Waits until all changes so far survive power loss, of all tables that last.
@@ -315,8 +279,8 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn sync(&self) -> Result<()> {
-        let log = self.shared.log.as_ref().map_or(Ok(()), |log| log.sync());
-        let trees = self.shared.trees.opened();
+        let log = self.home().log.as_ref().map_or(Ok(()), |log| log.sync());
+        let trees = self.home().opened_pool();
         log.and(trees.map_or(Ok(()), |pool| pool.sync().map_err(Error::trees)))
     }
 }

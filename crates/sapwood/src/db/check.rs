@@ -167,7 +167,7 @@ impl DbCheck {
 
     /// Checks the heap of tree tables, and counts the entries of all tables.
     fn opened(&mut self, db: &Db, pool_path: &Path) {
-        let pool = db.shared.trees.opened();
+        let pool = db.home().opened_pool();
         match pool.map(Pool::check).transpose() {
             Ok(report) => {
                 let problems = report.iter().flat_map(|report| &report.problems);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::hash_slot::HashSlot;
+use super::tables::HashSlot;
 use super::{Db, Slot, other_engine};
 use crate::{CheckpointInfo, Cut, Error, HashEngineError, HashTable, Result};
 
@@ -42,7 +42,7 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn checkpoint(&self) -> Result<()> {
-        match &self.shared.directory {
+        match &self.home().directory {
             Some(directory) => {
                 directory.expect_writable()?;
                 self.checkpoint_all(Cut::Incremental)
@@ -77,9 +77,9 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn close(self) -> Result<()> {
-        match &self.shared.directory {
+        match &self.home().directory {
             Some(directory) if !directory.is_read_only() => {
-                if let Some(log) = &self.shared.log {
+                if let Some(log) = &self.home().log {
                     if log.has_little() && !self.has_changed_hash_table() {
                         return self.sync();
                     }
@@ -111,10 +111,10 @@ impl Db {
                 first = first.and(table.checkpoint(cut).map(drop));
             }
         }
-        if let Some(pool) = self.shared.trees.opened() {
+        if let Some(pool) = self.home().opened_pool() {
             first = first.and(pool.checkpoint().map_err(Error::trees));
         }
-        match &self.shared.log {
+        match &self.home().log {
             Some(log) => first.and(log.checkpoint()),
             None => first,
         }
@@ -141,7 +141,7 @@ impl Db {
     /// [`Error::NoDirectory`](crate::Error::NoDirectory) in memory.
     pub fn checkpoints(&self, name: &str) -> Result<Vec<StoredCheckpoint>> {
         let (name, slot) = self.hash_slot(name)?;
-        let listed = slot.checkpoints(&name, self.shared.directory.as_ref())?;
+        let listed = slot.checkpoints(&name, self.home().directory.as_ref())?;
         // Another thread may have dropped it meanwhile.
         listed.ok_or_else(|| Self::missing(&self.slots(), &name))
     }
@@ -179,7 +179,7 @@ impl Db {
     /// ```
     pub fn hash_table_view(&self, name: &str, number: u64) -> Result<HashTable> {
         let (name, slot) = self.hash_slot(name)?;
-        let view = slot.view(&name, number, self.shared.directory.as_ref())?;
+        let view = slot.view(&name, number, self.home().directory.as_ref())?;
         // Another thread may have dropped it meanwhile.
         let view = view.ok_or_else(|| Self::missing(&self.slots(), &name))?;
         self.give_schema(&view);

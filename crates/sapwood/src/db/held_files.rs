@@ -2,9 +2,9 @@
 
 use std::sync::{PoisonError, RwLockWriteGuard};
 
-use super::{Db, RollupTable, Shared, Slot};
+use super::{Db, Shared, Slot};
 use crate::directory::Directory;
-use crate::{Engine, Error, HashTable, Result};
+use crate::{Engine, Error, HashTable, Result, RollupTable};
 
 impl Db {
     /// Takes a checkpoint, then runs something while no other is taken and no table is dropped: all
@@ -17,8 +17,10 @@ impl Db {
         &self,
         work: impl FnOnce(&Directory, TableSetHeld<'_>) -> R,
     ) -> Result<R> {
-        let Shared { removals, table_set, log, directory, .. } = &*self.shared;
-        let (Some(log), Some(directory)) = (log, directory) else { return Err(Error::NoDirectory) };
+        let Shared { removals, table_set, home, .. } = &*self.shared;
+        let (Some(log), Some(directory)) = (&home.log, &home.directory) else {
+            return Err(Error::NoDirectory);
+        };
         self.checkpoint()?;
         let _no_file_goes = removals.write().unwrap_or_else(PoisonError::into_inner);
         let no_table_comes = table_set.write().unwrap_or_else(PoisonError::into_inner);
@@ -40,7 +42,7 @@ impl Db {
             })
             .collect();
         let _nor_of_rollups: Vec<_> = rollups.iter().map(RollupTable::hold_files).collect();
-        let pool = self.shared.trees.opened();
+        let pool = self.home().opened_pool();
         let _nor_of_trees = pool.map(|pool| pool.hold_files());
         log.sync()?;
         pool.map_or(Ok(()), |pool| pool.sync().map_err(Error::trees))?;

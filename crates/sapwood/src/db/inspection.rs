@@ -41,7 +41,7 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn tree_pool(&self) -> Result<Option<TreePool>> {
-        let Some(pool) = self.shared.trees.opened() else { return Ok(None) };
+        let Some(pool) = self.home().opened_pool() else { return Ok(None) };
         let heap = pool.heap_report().map_err(|cause| self.trees_refused(cause))?;
         Ok(Some(TreePool { files: pool.info(), heap }))
     }
@@ -63,11 +63,11 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn check_trees(&self) -> Result<Option<TreeCheck>> {
-        let Some(pool) = self.shared.trees.opened() else { return Ok(None) };
+        let Some(pool) = self.home().opened_pool() else { return Ok(None) };
         pool.check().map(Some).map_err(|cause| self.trees_refused(cause))
     }
 
     fn trees_refused(&self, cause: TreeEngineError) -> Error {
-        Error::Trees { path: self.shared.directory.as_ref().map(|of| of.pool_path()), cause }
+        Error::Trees { path: self.home().directory.as_ref().map(|of| of.pool_path()), cause }
     }
 }

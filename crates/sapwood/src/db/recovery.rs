@@ -1,5 +1,8 @@
 //! The tables that a database has when it is opened, from what the log tells.
 
+mod beside;
+mod replay;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::thread;
@@ -17,13 +20,14 @@ use crate::directory::Directory;
 use crate::formats::FormatsCell;
 use crate::ordered_table::{Entries, Source, Stored};
 use crate::{
-    DbOptions, Error, HashTable, LogError, OrderedTable, OrderedTableOptions, Result,
+    DbOptions, Error, HashTable, LogError, OrderedTable, OrderedTableOptions, Result, RollupTable,
     TreeEngineError, aggregate,
 };
 
-use super::RollupTable;
-use super::beside::{self, Beside};
-use super::replay::{Engine, Replay, RollupTarget, Target};
+use beside::Beside;
+use replay::{Engine, Replay, RollupTarget, Target};
+
+pub(super) use beside::view as view_beside;
 
 /// Tables that are read in place, at most: each has a file open.
 const IN_PLACE_MAX: usize = 128;
@@ -63,7 +67,7 @@ pub(super) fn open(
         let Finished { name, options: own, map, source } = table.finish()?;
         let (entries, formats, kept) = log
             .open_ordered(id, map, |map| entries(source, (&name, &own), map, directory, options));
-        Ok(OrderedTable::of(name, entries, own, formats, kept))
+        Ok(OrderedTable::with_entries(name, entries, own, formats, kept))
     });
     let ordered = ordered.collect::<Result<_>>()?;
     let hash = settle_hash(&log, directory, hash)?;
@@ -261,7 +265,7 @@ fn viewed(
         let Finished { name, options: own, map, source } = table.finish()?;
         let entries = entries(source, (&name, &own), Arc::new(map), directory, options);
         let kept = Kept::read_only(directory);
-        Ok(OrderedTable::of(name, entries, own, FormatsCell::default(), kept))
+        Ok(OrderedTable::with_entries(name, entries, own, FormatsCell::default(), kept))
     });
     let ordered = ordered.collect::<Result<_>>()?;
     let there: BTreeSet<String> = directory.table_names()?.into_iter().collect();

@@ -18,8 +18,8 @@ use super::{Db, Problem};
 use crate::db_log::{Description, Stopped};
 use crate::directory::{Directory, Folder};
 use crate::{
-    DbOptions, Engine, Error, HashTable, HashTableOptions, LogError, OrderedTableOptions, Result,
-    Table, TreeSalvage,
+    AnyTable, DbOptions, Engine, Error, HashTable, HashTableOptions, LogError, OrderedTableOptions,
+    Result, TreeSalvage,
 };
 
 use rollups::SavedRollup;
@@ -171,7 +171,7 @@ struct Saving {
     db: Db,
     from: Directory,
     /// Those of the log that the new directory has.
-    tables: BTreeMap<TableId, Table>,
+    tables: BTreeMap<TableId, AnyTable>,
     rollups: BTreeMap<TableId, SavedRollup>,
     salvage: Salvage,
 }
@@ -276,7 +276,7 @@ impl Saving {
             None => damaged,
             Some(log) => self.trees_of_log(damaged, log)?,
         };
-        let salvage = self.db.pool()?.salvage(damaged).map_err(refused)?;
+        let salvage = self.db.home().pool()?.salvage(damaged).map_err(refused)?;
         self.salvage.trees = Some(salvage);
         Ok(())
     }
@@ -326,9 +326,9 @@ impl Saving {
         id: TableId,
         name: &str,
         options: OrderedTableOptions,
-    ) -> Result<Table> {
+    ) -> Result<AnyTable> {
         let create = |db: &Db, name: &str| db.create_ordered_as_it_was(name, options.clone());
-        self.create_free(id, name, create).map(Table::from)
+        self.create_free(id, name, create).map(AnyTable::from)
     }
 }
 

@@ -110,15 +110,15 @@ impl Db {
                 }
             }
         }
-        if let Some(pool) = self.shared.trees.opened() {
+        if let Some(pool) = self.home().opened_pool() {
             let heap_bytes = pool.heap_bytes();
             stats.reserved_bytes += heap_bytes;
-            if self.shared.directory.is_some() {
+            if self.home().directory.is_some() {
                 stats.file_bytes += heap_bytes;
             }
             stats.trees = Some(TreePoolStats { heap_bytes });
         }
-        if let Some(log) = &self.shared.log {
+        if let Some(log) = &self.home().log {
             let log = log.stats();
             stats.file_bytes += log.log_bytes + log.snapshot_bytes;
             stats.log = Some(log);

@@ -1,11 +1,10 @@
 //! A hash table as of one moment.
 
-use std::ops::ControlFlow;
-
+use crate::table::Visit;
 use crate::{CheckpointInfo, Cut, HashTable, Result};
 
 /// All entries of a [`HashTable`] as of the moment at which
-/// [`HashTable::snapshot`] made it. Threads share it. While it lives, writers copy the records
+/// [`snapshot`](crate::Table::snapshot) made it. Threads share it. While it lives, writers copy the records
 /// that it holds on to before they change them, so do not keep it for long.
 pub struct HashSnapshot<'a> {
     pub(super) snapshot: sapwood_hashlog::Snapshot<'a>,
@@ -18,7 +17,7 @@ impl HashSnapshot<'_> {
     /// Calls `visit(key, value)` for every entry; `visit` ends it with `ControlFlow::Break`.
     ///
     /// # Errors
-    /// As [`HashTable::for_each`].
+    /// Those of [`Table::for_each`](crate::Table::for_each).
     ///
     /// ```
     /// # use std::ops::ControlFlow;
@@ -31,18 +30,15 @@ impl HashSnapshot<'_> {
     /// assert_eq!(found, ControlFlow::Break(b"before".to_vec()));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn scan<B>(
-        &self,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
-    ) -> Result<ControlFlow<B>> {
-        self.table.named(self.snapshot.scan(visit))
+    pub fn scan<V: Visit>(&self, visit: impl FnMut(&[u8], &[u8]) -> V) -> Result<V> {
+        self.scan_part(0, 1, visit)
     }
 
     /// Part `part` of `parts` disjoint parts of [`scan`](Self::scan), which are the whole: several
     /// threads take one each.
     ///
     /// # Errors
-    /// As [`HashTable::for_each`].
+    /// Those of [`Table::for_each`](crate::Table::for_each).
     ///
     /// ```
     /// # use std::ops::ControlFlow;
@@ -52,21 +48,19 @@ impl HashSnapshot<'_> {
     /// let snapshot = table.snapshot()?;
     /// let mut entries = 0;
     /// for part in 0..2 {
-    ///     let _ = snapshot.scan_part(part, 2, |_key, _value| {
-    ///         entries += 1;
-    ///         ControlFlow::<()>::Continue(())
-    ///     })?;
+    ///     snapshot.scan_part(part, 2, |_key, _value| entries += 1)?;
     /// }
     /// assert_eq!(entries, 3);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn scan_part<B>(
+    pub fn scan_part<V: Visit>(
         &self,
         part: usize,
         parts: usize,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
-    ) -> Result<ControlFlow<B>> {
-        self.table.named(self.snapshot.scan_part(part, parts, visit))
+        mut visit: impl FnMut(&[u8], &[u8]) -> V,
+    ) -> Result<V> {
+        let visit = |key: &[u8], value: &[u8]| visit(key, value).into_flow();
+        Ok(V::of_flow(self.table.named(self.snapshot.scan_part(part, parts, visit))?))
     }
 
     /// Makes the table's state at this moment durable, and returns when it is; writers go on
@@ -74,7 +68,7 @@ impl HashSnapshot<'_> {
     /// snapshots were taken.
     ///
     /// # Errors
-    /// As [`HashTable::checkpoint`]; [`Error::HashEngine`](crate::Error::HashEngine) with `Argument`
+    /// Those of [`Table::checkpoint`](crate::Table::checkpoint); [`Error::HashEngine`](crate::Error::HashEngine) with `Argument`
     /// where the table has a checkpoint of a later moment.
     ///
     /// ```

@@ -1,70 +1,146 @@
 //! Ranges of rows, by values of the first columns of their keys.
 
+use std::borrow::Cow;
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 use super::Rows;
 use crate::key::prefix_range;
+use crate::row::RowField;
 use crate::schema::Value;
-use crate::{KeyRange, Result};
+use crate::{KeyRange, Keyed, Result};
 
-/// A range of rows: bounds are values of the first columns of the key, all of them or fewer.
-///
-/// A bound stands for all rows whose keys begin with its values: a range from it begins with the first of
-/// them, a range through it (`..=`) ends behind the last, and one up to it (`..`) ends before the first. The
-/// ranges of Rust are ranges of rows, of arrays, slices and vectors of values.
-///
-/// ```
-/// use sapwood::RowRange;
-/// use sapwood::schema::Value;
-/// use std::ops::Bound;
-///
-/// let range = [Value::Int(1)]..[Value::Int(3)];
-/// assert_eq!(range.bounds().0, Bound::Included(&[Value::Int(1)][..]));
-/// ```
-pub trait RowRange<'v> {
-    /// Where the range begins, and where it ends.
-    fn bounds(&self) -> (Bound<&[Value<'v>]>, Bound<&[Value<'v>]>);
+/// The values at both ends of a range.
+pub(crate) type Ends<'v> = (Bound<Cow<'v, [Value<'v>]>>, Bound<Cow<'v, [Value<'v>]>>);
+
+/// Values of the first columns of a key, all of them or fewer: an array, a slice or a vector of values, or a tuple of
+/// Rust types.
+pub trait RowPrefix {
+    /// The values.
+    fn values(&self) -> Cow<'_, [Value<'_>]>;
 }
 
-impl<'v> RowRange<'v> for RangeFull {
-    fn bounds(&self) -> (Bound<&[Value<'v>]>, Bound<&[Value<'v>]>) {
+impl<const N: usize> RowPrefix for [Value<'_>; N] {
+    fn values(&self) -> Cow<'_, [Value<'_>]> {
+        Cow::Borrowed(self)
+    }
+}
+
+impl RowPrefix for &[Value<'_>] {
+    fn values(&self) -> Cow<'_, [Value<'_>]> {
+        Cow::Borrowed(self)
+    }
+}
+
+impl RowPrefix for Vec<Value<'_>> {
+    fn values(&self) -> Cow<'_, [Value<'_>]> {
+        Cow::Borrowed(self)
+    }
+}
+
+/// A value of one column in a bound: a Rust type that a field may have, `&str`, or a [`Value`].
+pub trait KeyPart {
+    /// The value.
+    fn value(&self) -> Value<'_>;
+}
+
+impl<T: RowField> KeyPart for T {
+    fn value(&self) -> Value<'_> {
+        self.to_value()
+    }
+}
+
+impl KeyPart for Value<'_> {
+    fn value(&self) -> Value<'_> {
+        self.clone()
+    }
+}
+
+impl KeyPart for &str {
+    fn value(&self) -> Value<'_> {
+        Value::text(*self)
+    }
+}
+
+macro_rules! tuples {
+    ($(($($part:ident)+))+) => {
+        $(
+            impl<$($part: KeyPart),+> RowPrefix for ($($part,)+) {
+                fn values(&self) -> Cow<'_, [Value<'_>]> {
+                    #[expect(non_snake_case, reason = "the parts have the names of their types")]
+                    let ($($part,)+) = self;
+                    Cow::Owned(vec![$($part.value()),+])
+                }
+            }
+        )+
+    };
+}
+
+tuples!((A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F));
+
+/// A range of rows: a Rust range of [`RowPrefix`]es.
+///
+/// A bound stands for all rows whose keys begin with its values: a range from it begins with the first of them, a range
+/// through it (`..=`) ends behind the last, and one up to it (`..`) ends before the first.
+///
+/// ```
+/// use sapwood::{Db, OrderedTableOptions};
+///
+/// let db = Db::in_memory();
+/// let schema = "day:u8, hour:u8, hits:u32, key(day, hour)".parse().expect("a schema");
+/// db.create_ordered_table("hits", OrderedTableOptions::default().schema(schema))?;
+/// let hits = db.rows("hits")?;
+/// for (day, hour) in [(1, 23), (2, 0), (2, 9), (3, 0)] {
+///     hits.put(&[day.into(), hour.into(), 7.into()])?;
+/// }
+/// assert_eq!(hits.range((2_u8,)..=(2_u8,)).count(), 2);
+/// assert_eq!(hits.range((2_u8, 1_u8)..).count(), 2);
+/// assert_eq!(hits.range(..[3.into()]).count(), 3);
+/// # Ok::<(), sapwood::Error>(())
+/// ```
+pub trait RowRange {
+    /// The values at both ends.
+    fn bounds(&self) -> Ends<'_>;
+}
+
+impl RowRange for RangeFull {
+    fn bounds(&self) -> Ends<'_> {
         (Bound::Unbounded, Bound::Unbounded)
     }
 }
 
-impl<'v, K: AsRef<[Value<'v>]>> RowRange<'v> for Range<K> {
-    fn bounds(&self) -> (Bound<&[Value<'v>]>, Bound<&[Value<'v>]>) {
-        (Bound::Included(self.start.as_ref()), Bound::Excluded(self.end.as_ref()))
+impl<K: RowPrefix> RowRange for Range<K> {
+    fn bounds(&self) -> Ends<'_> {
+        (Bound::Included(self.start.values()), Bound::Excluded(self.end.values()))
     }
 }
 
-impl<'v, K: AsRef<[Value<'v>]>> RowRange<'v> for RangeInclusive<K> {
-    fn bounds(&self) -> (Bound<&[Value<'v>]>, Bound<&[Value<'v>]>) {
-        (Bound::Included(self.start().as_ref()), Bound::Included(self.end().as_ref()))
+impl<K: RowPrefix> RowRange for RangeInclusive<K> {
+    fn bounds(&self) -> Ends<'_> {
+        (Bound::Included(self.start().values()), Bound::Included(self.end().values()))
     }
 }
 
-impl<'v, K: AsRef<[Value<'v>]>> RowRange<'v> for RangeFrom<K> {
-    fn bounds(&self) -> (Bound<&[Value<'v>]>, Bound<&[Value<'v>]>) {
-        (Bound::Included(self.start.as_ref()), Bound::Unbounded)
+impl<K: RowPrefix> RowRange for RangeFrom<K> {
+    fn bounds(&self) -> Ends<'_> {
+        (Bound::Included(self.start.values()), Bound::Unbounded)
     }
 }
 
-impl<'v, K: AsRef<[Value<'v>]>> RowRange<'v> for RangeTo<K> {
-    fn bounds(&self) -> (Bound<&[Value<'v>]>, Bound<&[Value<'v>]>) {
-        (Bound::Unbounded, Bound::Excluded(self.end.as_ref()))
+impl<K: RowPrefix> RowRange for RangeTo<K> {
+    fn bounds(&self) -> Ends<'_> {
+        (Bound::Unbounded, Bound::Excluded(self.end.values()))
     }
 }
 
-impl<'v, K: AsRef<[Value<'v>]>> RowRange<'v> for RangeToInclusive<K> {
-    fn bounds(&self) -> (Bound<&[Value<'v>]>, Bound<&[Value<'v>]>) {
-        (Bound::Unbounded, Bound::Included(self.end.as_ref()))
+impl<K: RowPrefix> RowRange for RangeToInclusive<K> {
+    fn bounds(&self) -> Ends<'_> {
+        (Bound::Unbounded, Bound::Included(self.end.values()))
     }
 }
 
-impl<'v, K: AsRef<[Value<'v>]>> RowRange<'v> for (Bound<K>, Bound<K>) {
-    fn bounds(&self) -> (Bound<&[Value<'v>]>, Bound<&[Value<'v>]>) {
-        (self.0.as_ref().map(AsRef::as_ref), self.1.as_ref().map(AsRef::as_ref))
+impl<K: RowPrefix> RowRange for (Bound<K>, Bound<K>) {
+    fn bounds(&self) -> Ends<'_> {
+        (self.0.as_ref().map(K::values), self.1.as_ref().map(K::values))
     }
 }
 
@@ -85,14 +161,14 @@ impl KeyRange for ByteRange {
     }
 }
 
-impl Rows {
-    pub(super) fn byte_range<'v>(&self, range: &impl RowRange<'v>) -> Result<ByteRange> {
+impl<R, E: Keyed> Rows<R, E> {
+    pub(super) fn byte_range(&self, range: &impl RowRange) -> Result<ByteRange> {
         let (from, to) = range.bounds();
         let mut is_empty = false;
         let begin = match from {
             Bound::Unbounded => Bound::Unbounded,
-            Bound::Included(values) => Bound::Included(self.key_prefix(values)?),
-            Bound::Excluded(values) => match behind(&self.key_prefix(values)?) {
+            Bound::Included(values) => Bound::Included(self.key_prefix(&values)?),
+            Bound::Excluded(values) => match behind(&self.key_prefix(&values)?) {
                 Some(behind) => Bound::Included(behind),
                 None => {
                     is_empty = true;
@@ -102,9 +178,9 @@ impl Rows {
         };
         let limit = match to {
             Bound::Unbounded => Bound::Unbounded,
-            Bound::Excluded(values) => Bound::Excluded(self.key_prefix(values)?),
+            Bound::Excluded(values) => Bound::Excluded(self.key_prefix(&values)?),
             Bound::Included(values) => {
-                behind(&self.key_prefix(values)?).map_or(Bound::Unbounded, Bound::Excluded)
+                behind(&self.key_prefix(&values)?).map_or(Bound::Unbounded, Bound::Excluded)
             }
         };
         if let (Bound::Included(begin), Bound::Excluded(limit)) = (&begin, &limit) {

@@ -1,5 +1,6 @@
 //! A row where it lies.
 
+use crate::row::{self, RowField};
 use crate::schema::{Cell, Error as Cause, Projection, RowFormat, Schema, Value};
 use crate::{Error, Result};
 
@@ -14,11 +15,10 @@ use crate::{Error, Result};
 /// db.create_ordered_table("planes", OrderedTableOptions::default().schema(schema))?;
 /// let planes = db.rows("planes")?;
 /// planes.put(&["N14228".into(), 149.into()])?;
-/// let _ = planes.for_each(|row| {
+/// planes.for_each(|row| {
 ///     // By name, or by its number, which is found once for many rows.
 ///     assert_eq!(row.get("seats"), Ok(Value::Int(149)));
 ///     assert_eq!(row.get(0), Ok("N14228".into()));
-///     std::ops::ControlFlow::<()>::Continue(())
 /// })?;
 /// # Ok::<(), sapwood::Error>(())
 /// ```
@@ -80,6 +80,26 @@ impl<'a> RowRef<'a> {
         self.named(self.format.get(column, self.key, self.value))
     }
 
+    /// The value of a column as a Rust type.
+    ///
+    /// # Errors
+    /// Those of [`get`](Self::get); [`Error::Schema`] for a value that the type cannot have.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let db = Db::in_memory();
+    /// # let schema = "plane:text, seats:u16, key(plane)".parse().expect("a schema");
+    /// # db.create_hash_table("planes", HashTableOptions::default().schema(schema))?;
+    /// let planes = db.rows("planes")?;
+    /// planes.put(&["N14228".into(), 149.into()])?;
+    /// planes.for_each(|row| assert_eq!(row.field::<u16>("seats"), Ok(149)))?;
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn field<T: RowField>(&self, column: impl ColumnId) -> Result<T> {
+        let name = column.to_string();
+        self.named(row::field(&name, &mut std::iter::once(self.get(column)?)))
+    }
+
     /// A value for each column.
     ///
     /// # Errors
@@ -100,10 +120,10 @@ impl<'a> RowRef<'a> {
         self.named(self.format.decode(self.key, self.value))
     }
 
-    /// As [`values`](Self::values), borrowing nothing.
+    /// Copies of the values of all columns.
     ///
     /// # Errors
-    /// As of [`values`](Self::values).
+    /// Those of [`values`](Self::values).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};

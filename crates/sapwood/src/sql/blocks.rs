@@ -1,13 +1,11 @@
 //! Columns of the rows of a block, as it has them.
 
+use sapwood_wal::{Block, Piece, Values};
 use std::ops::Range;
 use std::sync::Arc;
 
-use sapwood_sql::{Data, Strings, Vector};
-use sapwood_wal::{Block, Piece, Values};
-
 use super::scan::Wanted;
-use crate::schema::{self, ColumnPiece};
+use crate::schema::{self, ColumnPiece, Data, Strings, Vector};
 use crate::{Error, OrderedTable, Result};
 
 /// Values that a code of one byte can name.

@@ -12,7 +12,7 @@ use crate::schema::{Schema, Type};
 use crate::transaction::Within;
 use crate::{Db, Engine, HashTableOptions, OrderedTableOptions, TreeTableOptions};
 
-/// The tables of a database, by their names.
+/// The tables of a database, by their names. Statements over them reach no files, in any build.
 ///
 /// ```
 /// use sapwood::Db;
@@ -92,9 +92,9 @@ impl<'a> Tables<'a> {
     fn name<'n>(&self, name: &'n TableName) -> SourceResult<&'n str> {
         match (&name.parts[..], name.is_file) {
             ([one], false) => Ok(one),
-            ([file], true) => {
-                Err(format!("`{file}` is the name of a file, and there are tables alone"))
-            }
+            ([file], true) => Err(format!(
+                "`{file}` is the name of a file, and statements here reach tables alone"
+            )),
             _ => Err(format!("`{name}` has more than one part: a table has one name here")),
         }
     }
@@ -174,7 +174,7 @@ impl Catalog for Tables<'_> {
     }
 
     fn write(&self, _: &Answer, file: &str) -> SourceResult<u64> {
-        Err(format!("`{file}`: a program writes files itself, from the rows of an answer"))
+        Err(format!("`{file}` is the name of a file, and statements here reach tables alone"))
     }
 }
 

@@ -4,13 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sapwood_sql::{
-    Batch, Change, ChangeError, Changed, Error, Insertion, Room, SourceColumn, SourceResult,
-};
+use sapwood_sql::{Change, ChangeError, Changed, Error, Insertion, Room, SourceResult};
 
 use super::table::{Form, Puts, TableSource};
 use super::words::said;
-use crate::schema::{Cell, RowFormat, Value};
+use crate::schema::{Batch, Cell, RowFormat, SourceColumn, Value};
 use crate::transaction::Decision;
 use crate::{Retry, Rows};
 
@@ -89,7 +87,7 @@ impl TableSource<'_> {
                 room(all).map_err(ChangeError::Statement)?;
                 Ok(decision)
             };
-        db.change_all(&self.table, keys, within, &mut decide_at)
+        db.home().change_all(&self.table, keys, within, &mut decide_at)
     }
 
     /// The value that takes the place of another.
@@ -258,10 +256,11 @@ impl Insertion for NewRows<'_> {
                 rows.number_entries(&mut entries).map_err(said)?;
             }
             let keys: Vec<&[u8]> = entries.iter().map(|(key, _)| &key[..]).collect();
-            let put = db.change_all(&source.table, &keys, within, &mut |at, there| match there {
-                None => Ok(Decision::Put(Cow::Borrowed(&entries[at].1))),
-                Some(_) => Err(NotPut::IsThere(at)),
-            });
+            let put =
+                db.home().change_all(&source.table, &keys, within, &mut |at, there| match there {
+                    None => Ok(Decision::Put(Cow::Borrowed(&entries[at].1))),
+                    Some(_) => Err(NotPut::IsThere(at)),
+                });
             return match put {
                 Ok(count) => Ok(count),
                 // Another thread has taken its number.

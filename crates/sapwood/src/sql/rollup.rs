@@ -3,14 +3,13 @@
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sapwood_sql::{
-    BATCH_ROWS, Batch, Change, Data, Request, Scan, Sink, Source, SourceColumn, SourceResult,
-    Vector,
-};
+use sapwood_sql::{Change, Request, Source, SourceResult};
 
 use crate::RollupTable;
 use crate::rollup::{FactKind, FactRow, FactRows, Interval, Value as Figure};
-use crate::schema::{Precision, Type, Value};
+use crate::schema::{
+    BATCH_ROWS, Batch, Data, Precision, Scan, Sink, SourceColumn, Type, Value, Vector,
+};
 
 /// A roll-up, whose rows are its facts.
 pub(super) struct RollupSource {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sapwood_hashlog::Sweep;
-use sapwood_sql::{BATCH_ROWS, Batch, Request, Scan, Sink, SourceResult, Strings, Vector};
+use sapwood_sql::{Request, SourceResult};
 use sapwood_wal::{Block, ReadAhead};
 
 use super::blocks::{BlockColumns, LastTexts};
@@ -13,8 +13,8 @@ use super::ranges::Keys;
 use super::table::{Form, TableSource};
 use super::words::said;
 use crate::ordered_table::{Place, Run, runs};
-use crate::schema::{Cell, Projection, RowFormat};
-use crate::{Direction, Error, OrderedTable, Result, Table};
+use crate::schema::{BATCH_ROWS, Batch, Cell, Projection, RowFormat, Scan, Sink, Strings, Vector};
+use crate::{AnyTable, Direction, Error, OrderedTable, Result, TableRef};
 
 /// Parts that a walk is cut into: more than threads, so that no thread waits long for the last.
 const PARTS: usize = 32;
@@ -71,12 +71,12 @@ impl<'a> TableScan<'a> {
         };
         let mut sweep = None;
         let parts = match keys {
-            Keys::Every => match &source.table {
-                Table::Hash(table) => {
+            Keys::Every => match source.table.resolve() {
+                TableRef::Hash(table) => {
                     sweep = Some(table.named(table.log().sweep())?);
                     (0..PARTS).map(|part| Part::Log(part, PARTS)).collect()
                 }
-                table => in_parts(table, Vec::new(), None)?,
+                _ => in_parts(&source.table, Vec::new(), None)?,
             },
             Keys::Listed(keys) => {
                 let parts = keys.chunks(KEYS_A_PART);
@@ -88,8 +88,8 @@ impl<'a> TableScan<'a> {
             },
         };
         let with_ids = request.with_ids;
-        let ahead = match (&parts[..], &source.table) {
-            ([Part::Block(first), .., Part::Block(last)], Table::Ordered(table)) => {
+        let ahead = match (&parts[..], source.table.resolve()) {
+            ([Part::Block(first), .., Part::Block(last)], TableRef::Ordered(table)) => {
                 let stored = table.stored_entries().expect("it has blocks");
                 Some(stored.read_ahead(*first..*last + 1)?)
             }
@@ -101,18 +101,18 @@ impl<'a> TableScan<'a> {
 }
 
 /// A range of an ordered or a tree table, cut at keys that part it evenly.
-fn in_parts(table: &Table, begin: Vec<u8>, limit: Option<Vec<u8>>) -> Result<Vec<Part>> {
+fn in_parts(table: &AnyTable, begin: Vec<u8>, limit: Option<Vec<u8>>) -> Result<Vec<Part>> {
     let bounds = (Bound::Included(&begin[..]), upper(limit.as_deref()));
-    let points = match table {
-        Table::Ordered(table) => match table.in_place() {
+    let points = match table.resolve() {
+        TableRef::Ordered(table) => match table.in_place() {
             Some(stored) => {
                 let blocks = stored.blocks(bounds.0, bounds.1)?;
                 return Ok(blocks.map(Part::Block).collect());
             }
             None => table.map()?.split_points(bounds, PARTS).keys,
         },
-        Table::Tree(table) => table.named(table.tree().split_points(bounds, PARTS))?.keys,
-        Table::Hash(_) => unreachable!("a hash table has no ranges"),
+        TableRef::Tree(table) => table.named(table.tree().split_points(bounds, PARTS))?.keys,
+        TableRef::Hash(_) => unreachable!("a hash table has no ranges"),
     };
     let begins = std::iter::once(begin).chain(points.iter().cloned());
     let limits = points.iter().cloned().map(Some).chain([limit]);
@@ -161,12 +161,16 @@ impl TableScan<'_> {
                     flow
                 }
                 Part::Block(block) => {
-                    let Table::Ordered(ordered) = table else { unreachable!("it has a snapshot") };
+                    let TableRef::Ordered(ordered) = table.resolve() else {
+                        unreachable!("it has a snapshot")
+                    };
                     self.ahead.iter().for_each(|ahead| ahead.begin(*block));
                     batches.push_block(ordered, *block, &mut last_texts, sink)?
                 }
                 Part::Log(part, parts) => {
-                    let Table::Hash(hash) = table else { unreachable!("it has a log") };
+                    let TableRef::Hash(hash) = table.resolve() else {
+                        unreachable!("it has a log")
+                    };
                     let sweep = self.sweep.as_ref().expect("it was begun");
                     hash.named(
                         sweep.scan_part(*part, *parts, |key, value| batches.push(key, value, sink)),

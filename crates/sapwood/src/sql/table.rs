@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use sapwood_sql::{Change, Request, Scan, Source, SourceColumn, SourceResult};
+use sapwood_sql::{Change, Request, Source, SourceResult};
 
 use super::ranges::{Keys, keys_of, keys_of_bytes};
 use super::scan::TableScan;
 use super::words::said;
-use crate::schema::{RowFormat, Type};
+use crate::schema::{RowFormat, Scan, SourceColumn, Type};
 use crate::transaction::Within;
-use crate::{Db, Engine, Table};
+use crate::{AnyTable, Db, Engine};
 
 /// A table of any kind but a roll-up.
 pub(super) struct TableSource<'a> {
-    pub(super) table: Table,
+    pub(super) table: AnyTable,
     pub(super) form: Form,
     pub(super) puts: Puts<'a>,
     columns: Vec<SourceColumn>,
@@ -36,7 +36,7 @@ pub(super) enum Form {
 }
 
 impl<'a> TableSource<'a> {
-    pub(super) fn new(table: Table, has_schema: bool, puts: Puts<'a>) -> TableSource<'a> {
+    pub(super) fn new(table: AnyTable, has_schema: bool, puts: Puts<'a>) -> TableSource<'a> {
         let column = |name: &str, kind: Type, nullable: bool| SourceColumn {
             name: name.to_owned(),
             kind,

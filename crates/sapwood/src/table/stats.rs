@@ -1,8 +1,8 @@
-//! What a table of any kind holds and costs.
+//! Statistics of tables.
 
-use crate::{HashStats, OrderedStats, TreeStats};
+use crate::{HashStats, OrderedStats, RecordLayout, TreeKind};
 
-/// What a [`Table`](crate::Table) holds and costs, as its engine tells it.
+/// Statistics of a table of any engine: [`AnyTable::stats`](crate::Table::stats).
 ///
 /// # Consistency
 ///
@@ -25,11 +25,11 @@ use crate::{HashStats, OrderedStats, TreeStats};
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub enum TableStats {
-    /// Of an ordered table.
+    /// Statistics of an ordered table.
     Ordered(OrderedStats),
-    /// Of a hash table.
+    /// Statistics of a hash table.
     Hash(HashStats),
-    /// Of a tree table.
+    /// Statistics of a tree table.
     Tree(TreeStats),
 }
 
@@ -85,4 +85,74 @@ impl TableStats {
             Self::Tree(_) => None,
         }
     }
+}
+
+impl From<OrderedStats> for TableStats {
+    fn from(stats: OrderedStats) -> TableStats {
+        TableStats::Ordered(stats)
+    }
+}
+
+impl From<HashStats> for TableStats {
+    fn from(stats: HashStats) -> TableStats {
+        TableStats::Hash(stats)
+    }
+}
+
+impl From<TreeStats> for TableStats {
+    fn from(stats: TreeStats) -> TableStats {
+        TableStats::Tree(stats)
+    }
+}
+
+/// Statistics of a [`TreeTable`](crate::TreeTable).
+///
+/// ```
+/// use sapwood::{Db, TreeTableOptions};
+///
+/// let table = Db::in_memory().create_tree_table("t", TreeTableOptions::default())?;
+/// table.put(b"key", b"value")?;
+/// assert_eq!(table.stats().entries, 1);
+/// # Ok::<(), sapwood::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct TreeStats {
+    /// Entries.
+    pub entries: u64,
+    /// The structure of the tree.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
+    pub kind: TreeKind,
+    /// The lengths of its keys and values.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
+    pub layout: RecordLayout,
+    /// The memory of all tree tables of the database.
+    pub trees: TreePoolStats,
+}
+
+/// The memory of the tree tables of a database.
+///
+/// ```
+/// use sapwood::{Db, TreeTableOptions};
+///
+/// let db = Db::in_memory();
+/// db.create_tree_table("t", TreeTableOptions::default())?.put(b"key", b"value")?;
+/// assert!(db.stats().trees.expect("there is one").heap_bytes > 0);
+/// # Ok::<(), sapwood::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct TreePoolStats {
+    /// Bytes of the heap, from its beginning to the end of what was ever used.
+    pub heap_bytes: u64,
+}
+
+#[cfg(feature = "serde")]
+fn as_text<S: serde::Serializer>(
+    value: &impl std::fmt::Debug,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&format!("{value:?}"))
 }

@@ -1,15 +1,16 @@
 //! Changes without reads, which take effect together.
 
+use super::buffered::Buffered;
 use super::pending::{Writes, commit};
-use super::table_ref::{Buffered, TableRef};
+use crate::home::Home;
 use crate::tree_table::TreeTransaction;
-use crate::{Changes, Db, Error, Result, Retry, TreeTable};
+use crate::{Changes, Error, Result, Retry, TableRef, TreeTable};
 
 #[cfg(doc)]
 use super::Transaction;
 
 /// Puts and removals in any tables of a database that take effect together, at
-/// [`commit`](Self::commit), or not at all. [`Db::batch`] makes it; one that is dropped changes nothing.
+/// [`commit`](Self::commit), or not at all. [`Db::batch`](crate::Db::batch) makes it; one that is dropped changes nothing.
 ///
 /// The last change of a key counts. For transactions and after a crash a batch is what a [`Transaction`]
 /// is that reads nothing; it waits for others, and meets no conflict that its caller sees.
@@ -31,14 +32,14 @@ use super::Transaction;
 #[derive(Debug)]
 #[must_use = "nothing is changed before it is committed"]
 pub struct Batch<'db> {
-    db: &'db Db,
+    home: &'db Home,
     writes: Writes,
     trees: Vec<(TreeTable, Vec<u8>, Option<Vec<u8>>)>,
 }
 
 impl<'db> Batch<'db> {
-    pub(crate) fn new(db: &'db Db) -> Batch<'db> {
-        Batch { db, writes: Writes::default(), trees: Vec::new() }
+    pub(crate) fn new(home: &'db Home) -> Batch<'db> {
+        Batch { home, writes: Writes::default(), trees: Vec::new() }
     }
 
     /// Puts a value.
@@ -70,7 +71,7 @@ impl<'db> Batch<'db> {
     /// Removes a key, if it is there.
     ///
     /// # Errors
-    /// As [`put`](Self::put).
+    /// Those of [`put`](Self::put).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -100,7 +101,7 @@ impl<'db> Batch<'db> {
             TableRef::Ordered(table) => Buffered::Ordered(table.clone()),
             TableRef::Hash(table) => Buffered::Hash(table.clone()),
         };
-        if !table.kept().keys.is_among(self.db.versions()) {
+        if !table.kept().keys.is_among(self.home.versions()) {
             return Err(Error::OtherDatabase { table: table.name().clone() });
         }
         table.expect_fits(key, value.as_deref())?;
@@ -112,7 +113,7 @@ impl<'db> Batch<'db> {
     /// more, if more is wanted.
     ///
     /// # Errors
-    /// As of [`Transaction::commit`], and of the engine of a tree table; nothing changed, as told there.
+    /// Those of [`Transaction::commit`], and of the engine of a tree table; nothing changed, as told there.
     /// [`Error::Conflict`] only where a change of the same keys lasts for long, as that by a closure in which
     /// the batch is committed.
     ///
@@ -128,7 +129,7 @@ impl<'db> Batch<'db> {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn commit(self) -> Result<Changes> {
-        let Batch { db, writes, trees } = self;
+        let Batch { home, writes, trees } = self;
         let mut tables: Vec<&TreeTable> = Vec::new();
         for (table, ..) in &trees {
             if !tables.iter().any(|there| there.tree().id() == table.tree().id()) {
@@ -139,7 +140,7 @@ impl<'db> Batch<'db> {
             if tables.is_empty() {
                 return Ok(None);
             }
-            let tx = TreeTransaction::begin_on(db.pool()?, &tables)?;
+            let tx = TreeTransaction::begin_on(home.pool()?, &tables)?;
             for (table, key, value) in &trees {
                 match value {
                     Some(value) => tx.put(table, key, value)?,
@@ -149,17 +150,17 @@ impl<'db> Batch<'db> {
             Ok(Some(tx))
         };
         if writes.is_empty() {
-            return db.settle(begin()?.map(TreeTransaction::commit).transpose()?);
+            return home.settle(begin()?.map(TreeTransaction::commit).transpose()?);
         }
         // It reads nothing, and whatever it meets is over soon.
         let patience = Retry::times(1_000);
         let mut attempt = 0;
         let unsettled = loop {
-            match commit(db, None, &writes, begin()?) {
+            match commit(home, None, &writes, begin()?) {
                 Err(Error::Conflict) if patience.pause(attempt) => attempt += 1,
                 done => break done?,
             }
         };
-        db.settle(unsettled)
+        home.settle(unsettled)
     }
 }

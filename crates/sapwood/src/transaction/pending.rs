@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sapwood_occ::{Conflict, Reads, Stripe};
-use sapwood_ptree::Unsettled;
+use sapwood_occ::{Claims, Reads, Stripe};
+use sapwood_ptree::{Joint, Unsettled};
+use sapwood_wal::LogRoom;
 
-use super::table_ref::Buffered;
+use super::buffered::Buffered;
 use crate::db_log::DbLog;
+use crate::home::Home;
 use crate::tree_table::TreeTransaction;
-use crate::{Db, Error, LogError, Result};
+use crate::{Error, LogError, Result};
 
 /// The values that keys will have; none for one that is removed.
 pub(super) type Values = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
@@ -71,132 +73,170 @@ impl Writes {
 /// A key of a table, and the value that it gets, or none if it is removed.
 pub(super) type Change<'w> = (&'w Buffered, &'w [u8], Option<&'w [u8]>);
 
-/// Makes all changes, then runs `last`; takes them back where one is refused, or `last` is. The
-/// caller has the stripes of the keys. Where it gives the log, for changes that no others go together with, they
-/// are appended before it lets the stripes go.
-pub(super) fn make<'w, R>(
-    db: &Db,
-    own: Option<&DbLog>,
-    changes: impl Iterator<Item = Change<'w>> + Clone,
-    last: Option<Last<'_, R>>,
-) -> Result<Option<R>> {
-    let made = make_with_room(db, changes, last);
-    if let Some(log) = own {
-        log.wal().append_group();
-    }
-    made
+/// Changes that a commit has applied in memory.
+pub(super) struct Applied<'w> {
+    home: &'w Home,
+    /// The place of the first of them in the record of the log.
+    mark: usize,
+    /// The keys, and the values that they had.
+    before: Vec<(&'w Buffered, &'w [u8], Option<Vec<u8>>)>,
+    /// Kept for all of them.
+    _room: Option<LogRoom<'w>>,
 }
 
-fn make_with_room<'w, R>(
-    db: &Db,
-    changes: impl Iterator<Item = Change<'w>> + Clone,
-    last: Option<Last<'_, R>>,
-) -> Result<Option<R>> {
-    let mut each = changes.clone();
-    let Some((table, key, value)) = each.next() else { return last.map(|last| last()).transpose() };
-    if each.next().is_none() && last.is_none() {
-        return table.set(key, value).map(|()| None);
-    }
-    let Some(log) = db.log() else { return make_all(db, changes, last) };
-    // A full disk refuses all of them, before any is seen.
-    let lens = changes.clone().map(|(_, key, value)| key.len() + value.map_or(0, <[u8]>::len));
-    let (bytes, count) = (lens.sum(), changes.clone().count());
-    let made = log.wal().with_room(bytes, count, || make_all(db, changes, last));
-    made.map_err(|cause| log.named(cause))?
-}
-
-fn make_all<'w, R>(
-    db: &Db,
-    changes: impl Iterator<Item = Change<'w>>,
-    last: Option<Last<'_, R>>,
-) -> Result<Option<R>> {
-    let mark = db.log().map_or(0, |log| log.wal().mark());
-    let mut made: Vec<(&Buffered, &[u8], Option<Vec<u8>>)> = Vec::new();
-    let make_all = || {
+impl<'w> Applied<'w> {
+    /// Applies changes: all of them, or none. The caller holds the stripes of the keys. `may_fail` says that something behind
+    /// them may, and that they are undone then.
+    pub(super) fn new(
+        home: &'w Home,
+        changes: impl Iterator<Item = Change<'w>> + Clone,
+        may_fail: bool,
+    ) -> Result<Applied<'w>> {
+        let mark = home.log().map_or(0, |log| log.wal().mark());
+        let mut applied = Applied { home, mark, before: Vec::new(), _room: None };
+        let mut each = changes.clone();
+        let Some((table, key, value)) = each.next() else { return Ok(applied) };
+        if each.next().is_none() && !may_fail {
+            return table.set(key, value).map(|()| applied);
+        }
+        if let Some(log) = home.log() {
+            // A full disk refuses all of them, before any is seen.
+            let lens =
+                changes.clone().map(|(_, key, value)| key.len() + value.map_or(0, <[u8]>::len));
+            let room = log.wal().room(lens.sum(), changes.clone().count());
+            applied._room = Some(room.map_err(|cause| log.named(cause))?);
+        }
         for (table, key, value) in changes {
-            made.push((table, key, table.exchange(key, value)?));
-            db.versions().step();
-        }
-        last.map(|last| last()).transpose()
-    };
-    let done = make_all();
-    let take_back = || match db.log() {
-        Some(log) => log.wal().take_back(mark, || take_back(db, made)),
-        None => take_back(db, made),
-    };
-    done.map_err(|refused| match take_back() {
-        Ok(()) => refused,
-        Err((table, cause)) => {
-            if let Some(log) = db.log() {
-                // It must not have half of them.
-                let why =
-                    format!("a transaction that was refused stays in memory by half: {cause}");
-                log.wal().refuse(LogError::Contents { why });
+            match table.exchange(key, value) {
+                Ok(before) => applied.before.push((table, key, before)),
+                Err(refused) => return Err(applied.undo(refused)),
             }
-            Error::HalfMade { table, cause: Box::new(cause) }
+            home.versions().step();
         }
-    })
-}
+        Ok(applied)
+    }
 
-/// What comes after all changes of a commit.
-pub(super) type Last<'l, R> = Box<dyn FnOnce() -> Result<R> + 'l>;
+    /// Gives the keys the values that they had, the last one first, because of an error; answers the error.
+    pub(super) fn undo(self, refused: Error) -> Error {
+        let Applied { home, mark, before, .. } = self;
+        let undone = match home.log() {
+            Some(log) => log.wal().take_back(mark, || restore(home, before)),
+            None => restore(home, before),
+        };
+        let Err((table, cause)) = undone else { return refused };
+        if let Some(log) = home.log() {
+            // It must not have half of them.
+            let why = format!("a transaction that was refused stays in memory by half: {cause}");
+            log.wal().refuse(LogError::Contents { why });
+        }
+        Error::HalfMade { table, cause: Box::new(cause) }
+    }
+}
 
 /// Gives keys the values that they had, the last one first.
-fn take_back(
-    db: &Db,
-    made: Vec<(&Buffered, &[u8], Option<Vec<u8>>)>,
+fn restore(
+    home: &Home,
+    before: Vec<(&Buffered, &[u8], Option<Vec<u8>>)>,
 ) -> Result<(), (Arc<str>, Error)> {
-    for (table, key, before) in made.into_iter().rev() {
-        db.versions().step();
+    for (table, key, before) in before.into_iter().rev() {
+        home.versions().step();
         table.set(key, before.as_deref()).map_err(|cause| (Arc::clone(table.name()), cause))?;
     }
     Ok(())
 }
 
-/// Commits: makes the changes, and after them those of tree tables, as one record of the log, if what was read is
-/// still so.
+/// The log, if changes of this thread begin a record of their own now: it has them once [`seal`] is called.
+pub(super) fn own_record(home: &Home) -> Option<&DbLog> {
+    home.log().filter(|log| !log.wal().is_together())
+}
+
+/// Appends the record of applied changes, before their stripes are free: later changes of these keys come behind.
+pub(super) fn seal(own: Option<&DbLog>) {
+    if let Some(log) = own {
+        log.wal().append_group();
+    }
+}
+
+/// A commit that nothing but an engine can refuse any more: its stripes are claimed, and its reads are still so.
+struct Prepared<'c, 'db> {
+    trees: Option<TreeTransaction<'db>>,
+    /// Makes the commit of the trees part of the record.
+    joint: Option<Joint<'db>>,
+    _claims: Claims<'c>,
+}
+
+/// The reason for which a commit is not prepared.
+enum Unprepared {
+    Conflict,
+    /// Commits of another thread to tree tables go together.
+    TreesBusy,
+}
+
+impl<'c, 'db: 'c> Prepared<'c, 'db> {
+    fn new(
+        home: &'db Home,
+        reads: Option<Reads<'db>>,
+        stripes: &'c mut Vec<Stripe>,
+        trees: Option<TreeTransaction<'db>>,
+    ) -> Result<Prepared<'c, 'db>, Unprepared> {
+        let joint = match (&trees, home.log()) {
+            (Some(_), Some(_)) => Some(home.join_trees().ok_or(Unprepared::TreesBusy)?),
+            _ => None,
+        };
+        let reads = reads.map_or_else(|| Reads::begin(home.versions()), Ok);
+        let claims = reads.and_then(|reads| reads.claim(stripes));
+        let claims = claims.map_err(|_| Unprepared::Conflict)?;
+        Ok(Prepared { trees, joint, _claims: claims })
+    }
+
+    /// Applies the changes, and after them those of tree tables, and seals the record.
+    fn apply(
+        self,
+        home: &'db Home,
+        writes: &Writes,
+        own: Option<&DbLog>,
+    ) -> Result<Option<Unsettled<'db>>> {
+        let Prepared { trees, joint, _claims } = self;
+        let applied = Applied::new(home, writes.each(), trees.is_some());
+        let done = applied.and_then(|applied| {
+            let committed = match (trees, joint) {
+                (Some(tx), Some(joint)) => tx.commit_joined(joint).map(Some),
+                (Some(tx), None) => tx.commit().map(Some),
+                (None, _) => Ok(None),
+            };
+            committed.map_err(|refused| applied.undo(refused))
+        });
+        seal(own);
+        done
+    }
+}
+
+/// Commits: prepares, applies the changes of all tables, and seals them as one record of the log.
 pub(super) fn commit<'db>(
-    db: &'db Db,
-    reads: Option<Reads<'_>>,
+    home: &'db Home,
+    reads: Option<Reads<'db>>,
     writes: &Writes,
     trees: Option<TreeTransaction<'db>>,
 ) -> Result<Option<Unsettled<'db>>> {
     writes.expect_changes()?;
-    let (versions, log) = (db.versions(), db.log());
     let mut stripes = writes.stripes();
-    versions.let_pass(&stripes);
-    let holds_trees = trees.is_some();
-    let mut is_in_way = false;
-    let own = log.filter(|log| !log.wal().is_together());
-    let all = || -> Result<Result<Option<Unsettled<'db>>>, Conflict> {
-        let joint = match (&trees, log) {
-            (Some(_), Some(_)) => {
-                Some(db.join_trees().ok_or(Conflict::Busy).inspect_err(|_| is_in_way = true)?)
-            }
-            _ => None,
-        };
-        let reads = reads.map_or_else(|| Reads::begin(versions), Ok)?;
-        let last = trees.map(|tx| -> Last<'_, Unsettled<'db>> {
-            Box::new(move || match joint {
-                Some(joint) => tx.commit_joined(joint),
-                None => tx.commit(),
-            })
-        });
-        reads.commit(&mut stripes, || make(db, own, writes.each(), last))
+    home.versions().let_pass(&stripes);
+    let own = own_record(home);
+    // Around the stripes: what goes together may wait for a stripe, and a checkpoint for what goes together. Changes of
+    // another thread that go together may wait for a tree of this transaction.
+    let group = home.log().map(|log| log.wal().group(trees.is_some()));
+    let done = match Prepared::new(home, reads, &mut stripes, trees) {
+        Ok(prepared) => prepared.apply(home, writes, own)?,
+        Err(Unprepared::Conflict) => return Err(Error::Conflict),
+        Err(Unprepared::TreesBusy) => {
+            // With nothing in hand, for which that thread may wait.
+            drop(group);
+            home.pass_trees_together();
+            return Err(Error::Conflict);
+        }
     };
-    // Around the stripes: what goes together may wait for a stripe, and a checkpoint for what goes together.
-    let done = match log {
-        // Changes of another thread that go together may wait for a tree of this transaction.
-        Some(log) if holds_trees => log.wal().together_holding(all),
-        Some(log) => log.wal().together(all),
-        None => all(),
-    };
-    if is_in_way {
-        // With nothing in hand, for which that thread may wait.
-        db.pass_trees_together();
-    }
-    let done = done.map_err(|_| Error::Conflict)??;
+    drop(group);
     // The record is appended at the end, and nothing in it could tell that this failed.
-    log.map_or(Ok(()), DbLog::check)?;
+    home.check()?;
     Ok(done)
 }

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::thread;
 use std::time::Duration;
 
-/// How often, and after which pauses, [`Db::transaction_with`](crate::Db::transaction_with) runs a
+/// The number of repetitions and the pauses after which [`Db::transaction_with`](crate::Db::transaction_with) runs a
 /// transaction again that met a [conflict](crate::Error::is_conflict).
 ///
 /// Pauses begin at nothing and double, each of random length, so that two transactions that met do not
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// let db = Db::in_memory();
 /// let hits = db.create_ordered_table("hits", OrderedTableOptions::default())?;
 /// let patient = Retry::times(1_000).pause_at_most(Duration::from_millis(10));
-/// let sum = db.transaction_with(patient, |tx| tx.add(&hits, b"/", 1))?;
+/// let sum = db.transaction_with(patient, |tx| tx.table(&hits).add(b"/", 1))?;
 /// assert_eq!(sum, 1);
 /// # Ok::<(), sapwood::Error>(())
 /// ```

@@ -10,11 +10,11 @@ use std::borrow::Cow;
 
 use sapwood_occ::{Conflict, Look, Stripe};
 
-use super::pending::make;
-use super::table_ref::Buffered;
-use crate::db_log::DbLog;
+use super::buffered::Buffered;
+use super::pending::{Applied, own_record, seal};
+use crate::home::Home;
 use crate::tree_table::TreeTransaction;
-use crate::{Compute, Computed, Db, Error, Result, Retry, Table, TreeTable};
+use crate::{AnyTable, Compute, Computed, Error, Result, Retry, TableRef, TreeTable};
 
 /// The fate of an entry.
 #[derive(Debug)]
@@ -44,12 +44,12 @@ pub(crate) type Within<'w> = dyn Fn(&mut dyn FnMut()) + Sync + 'w;
 
 /// Keys of a table, and what becomes of each.
 struct Changes<'c, 'k, 'v, E> {
-    table: &'c Table,
+    table: &'c AnyTable,
     keys: &'c [&'k [u8]],
     decide: &'c mut Decide<'c, 'v, E>,
 }
 
-impl Db {
+impl Home {
     /// Changes entries of a table as `decide` says: all of them, or none where it refuses one. It
     /// may be asked again of an entry that another thread has changed meanwhile, and the last
     /// answer counts. Answers how many are changed.
@@ -58,7 +58,7 @@ impl Db {
     /// Errors of `decide`; as of [`Batch::commit`](crate::Batch::commit).
     pub(crate) fn change_all<'v, E: From<Error>>(
         &self,
-        table: &Table,
+        table: &AnyTable,
         keys: &[&[u8]],
         within: &Within<'_>,
         decide: &mut Decide<'_, 'v, E>,
@@ -66,15 +66,15 @@ impl Db {
         // Out of the way of the lifetime of `decide`.
         let mut ask = |at: usize, there: Option<&[u8]>| decide(at, there);
         let mut changes = Changes { table, keys, decide: &mut ask };
-        match (keys, table) {
+        match (keys, table.resolve()) {
             ([], _) => Ok(0),
             // It is all or nothing by itself.
             ([_], _) => changes.change_one(within),
-            (_, Table::Tree(tree)) => changes.change_tree(self, tree, within),
-            (_, Table::Ordered(it)) => {
+            (_, TableRef::Tree(tree)) => changes.change_tree(self, tree, within),
+            (_, TableRef::Ordered(it)) => {
                 changes.change_buffered(self, &Buffered::Ordered(it.clone()), within)
             }
-            (_, Table::Hash(it)) => {
+            (_, TableRef::Hash(it)) => {
                 changes.change_buffered(self, &Buffered::Hash(it.clone()), within)
             }
         }
@@ -104,12 +104,17 @@ impl<'v, E: From<Error>> Changes<'_, '_, 'v, E> {
         }
     }
 
-    fn change_tree(&mut self, db: &Db, tree: &TreeTable, within: &Within<'_>) -> Result<u64, E> {
+    fn change_tree(
+        &mut self,
+        home: &Home,
+        tree: &TreeTable,
+        within: &Within<'_>,
+    ) -> Result<u64, E> {
         let mut done = None;
         within(&mut || {
             let mut change = || -> Result<_, E> {
-                db.log().map_or(Ok(()), DbLog::check)?;
-                let tx = TreeTransaction::begin_on(db.pool()?, &[tree])?;
+                home.check()?;
+                let tx = TreeTransaction::begin_on(home.pool()?, &[tree])?;
                 let mut count = 0;
                 for (at, key) in self.keys.iter().enumerate() {
                     let mut refused = None;
@@ -132,13 +137,13 @@ impl<'v, E: From<Error>> Changes<'_, '_, 'v, E> {
             done = Some(change());
         });
         let (count, unsettled) = done.expect("it was run")?;
-        db.settle(Some(unsettled))?;
+        home.settle(Some(unsettled))?;
         Ok(count)
     }
 
     fn change_buffered(
         &mut self,
-        db: &Db,
+        home: &Home,
         table: &Buffered,
         within: &Within<'_>,
     ) -> Result<u64, E> {
@@ -146,7 +151,7 @@ impl<'v, E: From<Error>> Changes<'_, '_, 'v, E> {
         let patience = Retry::times(1_000);
         let mut attempt = 0;
         let count = loop {
-            match self.try_change_buffered(db, table, within) {
+            match self.try_change_buffered(home, table, within) {
                 Ok(done) => break done?,
                 Err(_) if patience.pause(attempt) => attempt += 1,
                 Err(_) => return Err(Error::Conflict.into()),
@@ -154,15 +159,15 @@ impl<'v, E: From<Error>> Changes<'_, '_, 'v, E> {
         };
         if count > 0 {
             // The record is appended at the end, and nothing in it could tell that this failed.
-            db.log().map_or(Ok(()), DbLog::check)?;
-            db.settle(None)?;
+            home.check()?;
+            home.settle(None)?;
         }
         Ok(count)
     }
 
     fn try_change_buffered(
         &mut self,
-        db: &Db,
+        home: &Home,
         table: &Buffered,
         within: &Within<'_>,
     ) -> Result<Result<u64, E>, Conflict> {
@@ -170,7 +175,7 @@ impl<'v, E: From<Error>> Changes<'_, '_, 'v, E> {
             return Ok(Err(error.into()));
         }
         let stripe = |key: &[u8]| table.kept().keys.stripe(key);
-        let look = Look::begin(db.versions())?;
+        let look = Look::begin(home.versions())?;
         let all = 0..self.keys.len();
         let decided = all.map(|at| self.decided(table, at)).collect::<Result<Vec<_>, E>>();
         let mut decided = match decided {
@@ -183,12 +188,12 @@ impl<'v, E: From<Error>> Changes<'_, '_, 'v, E> {
         if stripes.is_empty() {
             return Ok(Ok(0));
         }
-        let own = db.log().filter(|log| !log.wal().is_together());
+        let own = own_record(home);
         let apply = |has_changed: &dyn Fn(Stripe) -> bool| -> Result<u64, E> {
             for (at, decision) in decided.iter_mut().enumerate() {
                 if !kept(decision) && has_changed(stripe(self.keys[at])) {
                     *decision = self.decided(table, at)?;
-                    db.versions().step();
+                    home.versions().step();
                 }
             }
             let values = decided.iter().map(|decision| match decision {
@@ -199,7 +204,9 @@ impl<'v, E: From<Error>> Changes<'_, '_, 'v, E> {
             let changes = self.keys.iter().zip(values);
             let changes = changes.filter_map(|(key, value)| Some((table, *key, value?)));
             let count = changes.clone().count();
-            make::<()>(db, own, changes, None)?;
+            let applied = Applied::new(home, changes, false).map(drop);
+            seal(own);
+            applied?;
             Ok(count as u64)
         };
         let mut commit = Some(|| look.commit(&mut stripes, apply));
@@ -208,7 +215,7 @@ impl<'v, E: From<Error>> Changes<'_, '_, 'v, E> {
             // Around the stripes: what goes together may wait for a stripe, and a checkpoint for
             // what goes together.
             let commit = commit.take().expect("it is run once");
-            done = match db.log() {
+            done = match home.log() {
                 Some(log) => log.wal().together(commit),
                 None => commit(),
             };

@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 
 use sapwood_ptree::{Joint, Pool, Unsettled};
 
-use super::{TreeTable, counter};
+use super::TreeTable;
 use crate::{Compute, Computed, Direction, Error, KeyRange, Result, Upsert, ValueMut};
 
-/// What [`Transaction`](crate::Transaction) does in tree tables, and each operation of a tree table by itself.
+/// The part of a [`Transaction`](crate::Transaction) in tree tables, and each operation of a tree table by itself.
 #[derive(Debug)]
 pub(crate) struct TreeTransaction<'db> {
     tx: sapwood_ptree::Transaction<'db>,
@@ -39,15 +39,6 @@ impl<'db> TreeTransaction<'db> {
 
     pub(crate) fn contains_key(&self, table: &TreeTable, key: impl AsRef<[u8]>) -> Result<bool> {
         table.named(self.tx.contains_key(table.tree(), key))
-    }
-
-    pub(crate) fn get_counter(
-        &self,
-        table: &TreeTable,
-        key: impl AsRef<[u8]>,
-    ) -> Result<Option<i64>> {
-        let value = self.get(table, key)?;
-        table.named(value.map(|value| counter(&value)).transpose())
     }
 
     pub(crate) fn scan<B>(

@@ -10,15 +10,15 @@ use sapwood::aggregate::{
     QueryError, Selection,
 };
 use sapwood::{
-    Db, Engine, Error, HashTableOptions, OrderedTableOptions, RecordLayout, Table, TreeKind,
-    TreeTableOptions,
+    AnyTable, Db, Engine, Error, HashTableOptions, OrderedTableOptions, RecordLayout, TableRef,
+    TreeKind, TreeTableOptions,
 };
 use sapwood_testkit::{Rng, case, rng};
 
 type Objects = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A table of either engine, in which everything succeeds.
-pub(crate) struct Any(pub(crate) Table);
+pub(crate) struct Any(pub(crate) AnyTable);
 
 impl Any {
     pub(crate) fn put(&self, key: &[u8], value: &[u8]) {
@@ -335,9 +335,9 @@ fn progress_comes_to_the_end() {
 #[test]
 fn what_cannot_be_answered_is_an_error_that_says_why() {
     let kept = make(Kind::Ordered);
-    let Table::Ordered(ordered) = &kept.table.0 else { unreachable!("it is ordered") };
+    let TableRef::Ordered(ordered) = kept.table.0.resolve() else { unreachable!("it is ordered") };
     let kept = make(Kind::Variable);
-    let Table::Hash(hash) = &kept.table.0 else { unreachable!("it is a hash table") };
+    let TableRef::Hash(hash) = kept.table.0.resolve() else { unreachable!("it is a hash table") };
     for number in 0..10_u64 {
         ordered.put(key_of(number), &[1; 7][..(number % 8) as usize]).expect("room");
         hash.put(key_of(number), &[1; 7][..(number % 8) as usize]).expect("room");

@@ -6,7 +6,7 @@ use std::thread;
 
 use rand::RngExt;
 use sapwood::aggregate::{Aggregate, Cell, Execution, Executor, Group, Query, Selection, Value};
-use sapwood::{Db, HashTableOptions, RecordLayout, Table, TreeKind, TreeTableOptions};
+use sapwood::{AnyTable, Db, HashTableOptions, RecordLayout, TreeKind, TreeTableOptions};
 use sapwood_testkit::{case, rng};
 
 use crate::aggregate::{KINDS, make};
@@ -118,13 +118,13 @@ fn logs_and_trees_are_seen_as_of_one_moment() {
         let options = TreeTableOptions::default().kind(kind);
         memory.create_tree_table(&format!("{kind:?}"), options).expect("free")
     });
-    let trees = trees.map(Table::from);
-    for table in tables.map(Table::from).iter().chain(&trees) {
+    let trees = trees.map(AnyTable::from);
+    for table in tables.map(AnyTable::from).iter().chain(&trees) {
         case!().once(|| raise_in_order(table));
     }
 }
 
-fn raise_in_order(table: &Table) {
+fn raise_in_order(table: &AnyTable) {
     const COUNT: u64 = 2_000;
     for number in 0..COUNT {
         table.put(key_of(number), 0_u64.to_le_bytes()).expect("room");

@@ -9,8 +9,8 @@ use std::thread;
 
 use sapwood::rollup::{Aggregation, Metric, Query, RowBatch, Schema};
 use sapwood::{
-    Backups, Db, DbOptions, Durability, Error, HashTableOptions, OrderedTableOptions,
-    RollupTableOptions, Table, TreeTableOptions,
+    AnyTable, Backups, Db, DbOptions, Durability, Error, HashTableOptions, OrderedTableOptions,
+    RollupTableOptions, TreeTableOptions,
 };
 use sapwood_testkit::case;
 use tempfile::TempDir;
@@ -33,7 +33,7 @@ impl Folder {
     }
 }
 
-fn tables(db: &Db) -> [Table; 4] {
+fn tables(db: &Db) -> [AnyTable; 4] {
     let cold = HashTableOptions::default().page_bytes(4096).memory_budget(64 << 10);
     [
         db.open_or_create_ordered_table("ordered", OrderedTableOptions::default())
@@ -45,7 +45,7 @@ fn tables(db: &Db) -> [Table; 4] {
     ]
 }
 
-fn entries(table: &Table) -> Entries {
+fn entries(table: &AnyTable) -> Entries {
     let mut entries = Entries::new();
     let walked = table.for_each(|key, value| {
         entries.insert(key.to_vec(), value.to_vec());

@@ -14,8 +14,8 @@ use std::thread;
 use fastrand::Rng;
 use sapwood::rollup::{Aggregation, Column, Metric, Query, RowBatch, Schema};
 use sapwood::{
-    Cut, Db, DbOptions, Error, HashTable, HashTableOptions, OrderedTableOptions, RecordLayout,
-    RollupTable, RollupTableOptions, Table, TreeKind, TreeTableOptions,
+    AnyTable, Cut, Db, DbOptions, Error, HashTable, HashTableOptions, OrderedTableOptions,
+    RecordLayout, RollupTable, RollupTableOptions, TreeKind, TreeTableOptions,
 };
 use tempfile::TempDir;
 
@@ -90,7 +90,7 @@ fn event(number: u64) -> RowBatch {
 /// A writer, one step after the other.
 struct Writer {
     db: Db,
-    tables: Vec<Table>,
+    tables: Vec<AnyTable>,
     events: RollupTable,
     amounts: Amounts,
     number: u64,
@@ -101,14 +101,14 @@ impl Writer {
         let db = Db::open_with(path, DbOptions::default().checkpoint_bytes(64 << 10));
         let db = db.expect("one writes");
         let ordered = db.open_or_create_ordered_table(TABLES[0], OrderedTableOptions::default());
-        let mut tables: Vec<Table> = vec![
+        let mut tables: Vec<AnyTable> = vec![
             ordered.expect("made, or there").into(),
             db.open_or_create_hash_table(TABLES[1], cold()).expect("made, or there").into(),
         ];
         let kinds = [TreeKind::BTree, TreeKind::CritBit, TreeKind::RedBlack];
         tables.extend(TABLES[2..].iter().zip(kinds).map(|(name, kind)| {
             let tree = db.open_or_create_tree_table(name, TreeTableOptions::default().kind(kind));
-            Table::from(tree.expect("made, or there"))
+            AnyTable::from(tree.expect("made, or there"))
         }));
         let events = db.open_or_create_rollup_table("events", events()).expect("made, or there");
         let number = tables[0].get(STEP).expect("read").map_or(0, |value| number(&value) as u64);
@@ -120,9 +120,10 @@ impl Writer {
         let changed = step(&mut self.amounts, number);
         let done = self.db.transaction(|tx| {
             for ((table, key), amount) in &changed {
-                tx.put(&self.tables[*table], [*key], value(*amount))?;
+                tx.table(&self.tables[*table]).put([*key], value(*amount))?;
             }
-            let steps = self.tables.iter().map(|table| tx.put(table, STEP, value(number as i64)));
+            let steps =
+                self.tables.iter().map(|table| tx.table(table).put(STEP, value(number as i64)));
             steps.into_iter().try_for_each(|put| put.map(drop))
         });
         done.expect("no other thread changes these keys");
@@ -145,7 +146,7 @@ impl Writer {
                 Err(error) => panic!("{error}"),
             }
         }
-        let put = |table: Table| table.put(STEP, value(number as i64)).map(drop);
+        let put = |table: AnyTable| table.put(STEP, value(number as i64)).map(drop);
         let made = match number / TURN % 4 {
             0 => db.create_hash_table(TURNING, cold()).and_then(|table| {
                 table.put(STEP, value(number as i64))?;

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use sapwood::{
-    Backups, ColdReads, Cut, Db, DbOptions, Durability, Error, HashEngineError, HashTable,
-    HashTableOptions, OrderedTableOptions, RecordLayout, Table, TreeTableOptions,
+    AnyTable, Backups, ColdReads, Cut, Db, DbOptions, Durability, Error, HashEngineError,
+    HashTable, HashTableOptions, OrderedTableOptions, RecordLayout, TreeTableOptions,
 };
 use tempfile::TempDir;
 
@@ -137,14 +137,14 @@ fn one_database_at_a_time_has_a_directory() {
 /// The lock is that of the directory, whatever its path: another database may be made where it was.
 #[test]
 fn a_directory_that_was_moved_and_one_in_its_place_harm_each_other_in_nothing() {
-    let put = |table: &Table, number: u32, value: &str| table.put(number.to_be_bytes(), value);
+    let put = |table: &AnyTable, number: u32, value: &str| table.put(number.to_be_bytes(), value);
     for durability in [Durability::Sync, Durability::Buffered] {
         let folder = directory();
         let path = |name: &str| folder.path().join(name);
         let backups = Backups::open_or_create(path("backups")).expect("made");
         let open =
             |name: &str| Db::open_with(path(name), DbOptions::default().durability(durability));
-        let make = |db: &Db| -> [Table; 3] {
+        let make = |db: &Db| -> [AnyTable; 3] {
             let ordered = db.create_ordered_table("ordered", OrderedTableOptions::default());
             let tree = db.create_tree_table("tree", TreeTableOptions::default());
             let hash = db.create_hash_table("hash", plain().page_bytes(4096));

@@ -5,8 +5,8 @@ use std::thread;
 
 use sapwood::aggregate::Disaggregation;
 use sapwood::{
-    Compute, Cut, Db, DbOptions, Durability, Error, HashTable, HashTableOptions, OrderedTable,
-    OrderedTableOptions, RecordLayout, Table,
+    AnyTable, Compute, Cut, Db, DbOptions, Durability, Error, HashTable, HashTableOptions,
+    OrderedTable, OrderedTableOptions, RecordLayout, TableRef,
 };
 use sapwood_testkit::case;
 use tempfile::TempDir;
@@ -26,7 +26,7 @@ fn ordered(db: &Db, name: &str) -> OrderedTable {
     db.open_or_create_ordered_table(name, options).expect("made, or there")
 }
 
-fn entries(table: &Table) -> Entries {
+fn entries(table: &AnyTable) -> Entries {
     let mut entries = Entries::new();
     let walked = table.for_each(|key, value| {
         entries.insert(key.to_vec(), value.to_vec());
@@ -189,7 +189,7 @@ fn files(path: &TempDir) -> Vec<(String, u64)> {
 }
 
 /// A table of one of the engines that the log has.
-fn any(db: &Db, name: &str) -> Table {
+fn any(db: &Db, name: &str) -> AnyTable {
     match name {
         "hash" => hash(db, name).into(),
         "cold" => {
@@ -232,7 +232,7 @@ fn streams_over_many_lives_lose_nothing() {
                     1 if model.remove(name).is_some() => db.drop_table(name).expect("dropped"),
                     2 => db.sync().expect("lasts"),
                     3 => {
-                        if let Table::Hash(table) = any(&db, name) {
+                        if let TableRef::Hash(table) = any(&db, name).resolve() {
                             table.checkpoint(Cut::Incremental).expect("written");
                         }
                         model.entry(name).or_default();
@@ -247,7 +247,7 @@ fn streams_over_many_lives_lose_nothing() {
     });
 }
 
-fn step(table: &Table, model: &mut Entries, what: u8, rng: &mut fastrand::Rng) {
+fn step(table: &AnyTable, model: &mut Entries, what: u8, rng: &mut fastrand::Rng) {
     let key = vec![rng.u8(..4); rng.usize(1..40)];
     let mut value = vec![0; rng.usize(..300)];
     rng.fill(&mut value);
@@ -623,7 +623,7 @@ fn many_changes_of_few_keys_are_done_again_in_their_order() {
     let db = open(&path);
     let fixed = HashTableOptions::default().layout(RecordLayout::Fixed8);
     let counters = db.create_hash_table("fixed", fixed).expect("a free name");
-    let tables = [Table::from(ordered(&db, "ordered")), hash(&db, "hash").into()];
+    let tables = [AnyTable::from(ordered(&db, "ordered")), hash(&db, "hash").into()];
     let mut rng = fastrand::Rng::with_seed(17);
     for change in 0..CHANGES {
         if change == CHANGES / 3 {

@@ -7,8 +7,8 @@ use std::thread;
 use rand::RngExt;
 use sapwood::aggregate::{Aggregate, Disaggregation, Execution};
 use sapwood::{
-    Compute, Computed, Db, Engine, Error, HashEngineError, HashTableOptions, OrderedEngineError,
-    OrderedTableOptions, RecordLayout, Table, TableStats, TreeEngineError, TreeKind,
+    AnyTable, Compute, Computed, Db, Engine, Error, HashEngineError, HashTableOptions,
+    OrderedEngineError, OrderedTableOptions, RecordLayout, TableStats, TreeEngineError, TreeKind,
     TreeTableOptions, Upsert,
 };
 use sapwood_testkit::{Rng, case, rng};
@@ -16,7 +16,7 @@ use sapwood_testkit::{Rng, case, rng};
 type Oracle = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// All kinds, with the nastiest sizes and with those that nothing was said about.
-fn tables() -> Vec<Table> {
+fn tables() -> Vec<AnyTable> {
     let db = Db::in_memory();
     let ordered = |name: &str, options| db.create_ordered_table(name, options).expect("free");
     let hash = |name: &str, options| db.create_hash_table(name, options).expect("free");
@@ -74,7 +74,7 @@ fn appended(value: &mut Vec<u8>, tail: &[u8]) -> usize {
 }
 
 /// One operation, on the table and on the oracle: both answer the same.
-fn step(table: &Table, oracle: &mut Oracle, rng: &mut Rng) {
+fn step(table: &AnyTable, oracle: &mut Oracle, rng: &mut Rng) {
     let (key, value) = (key(rng), bytes(rng));
     let delta = if rng.random_ratio(1, 8) { i64::MAX - 5 } else { rng.random_range(-9..9) };
     match rng.random_range(0..17) {
@@ -220,7 +220,7 @@ fn step(table: &Table, oracle: &mut Oracle, rng: &mut Rng) {
     }
 }
 
-fn contents(table: &Table) -> Oracle {
+fn contents(table: &AnyTable) -> Oracle {
     let mut entries = Oracle::new();
     let end = table.for_each(|key, value| {
         assert_eq!(entries.insert(key.to_vec(), value.to_vec()), None, "seen once");
@@ -403,7 +403,7 @@ fn keys_and_values_of_a_wrong_length_are_refused_alike() {
         }
     }
     let fixed = HashTableOptions::default().layout(RecordLayout::Fixed8);
-    let fixed: Table = Db::in_memory().create_hash_table("t", fixed).expect("free").into();
+    let fixed: AnyTable = Db::in_memory().create_hash_table("t", fixed).expect("free").into();
     assert_eq!(fixed.put(b"8 bytes!", b"8 bytes!"), Ok(()));
     for error in [
         fixed.put(b"8 bytes!", b"long value").unwrap_err(),

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use sapwood::{
-    Db, DbOptions, Durability, HashTableOptions, OrderedTableOptions, RecordLayout, Table,
+    AnyTable, Db, DbOptions, Durability, HashTableOptions, OrderedTableOptions, RecordLayout,
     TreeTableOptions,
 };
 use tempfile::TempDir;
@@ -47,14 +47,14 @@ fn create(db: &Db, name: &str) {
     let made = match name {
         "ordered8" => {
             let options = OrderedTableOptions::default().memory_budget(8 << 20).chunk_entries(64);
-            db.create_ordered_table(name, options.fields(fields())).map(Table::from)
+            db.create_ordered_table(name, options.fields(fields())).map(AnyTable::from)
         }
-        "cold" => db.create_hash_table(name, hash.memory_budget(64 << 10)).map(Table::from),
-        "fields8" => db.create_hash_table(name, hash.fields(fields())).map(Table::from),
-        _ if name.starts_with("tree") => {
-            db.create_tree_table(name, TreeTableOptions::default().layout(layout)).map(Table::from)
-        }
-        _ => db.create_hash_table(name, hash).map(Table::from),
+        "cold" => db.create_hash_table(name, hash.memory_budget(64 << 10)).map(AnyTable::from),
+        "fields8" => db.create_hash_table(name, hash.fields(fields())).map(AnyTable::from),
+        _ if name.starts_with("tree") => db
+            .create_tree_table(name, TreeTableOptions::default().layout(layout))
+            .map(AnyTable::from),
+        _ => db.create_hash_table(name, hash).map(AnyTable::from),
     };
     made.expect("a free name");
 }
@@ -126,7 +126,7 @@ fn write(path: &Path) {
     db.sync().expect("synced");
 }
 
-fn entries(table: &Table) -> Entries {
+fn entries(table: &AnyTable) -> Entries {
     let mut entries = Entries::new();
     let walked = table.for_each(|key, value| {
         entries.insert(key.to_vec(), value.to_vec());

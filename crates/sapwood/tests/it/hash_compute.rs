@@ -40,11 +40,11 @@ fn retain_and_iter_agree_with_a_filter() {
     let is_kept = |value: &[u8]| value[0] != 3;
     let right = (0..5_000_u32).filter(|number| number % 7 != 3).count();
     assert_eq!(table.retain(|_, value| is_kept(value)).unwrap(), 5_000 - right as u64);
-    let mut keys: Vec<Vec<u8>> = table.iter().map(|entry| entry.unwrap().0).collect();
+    let mut keys: Vec<Vec<u8>> = table.iter().map(|entry| entry.unwrap().into_pair().0).collect();
     keys.sort();
     keys.dedup();
     assert_eq!(keys.len(), right);
-    assert!(table.iter().all(|entry| is_kept(&entry.unwrap().1)));
+    assert!(table.iter().all(|entry| is_kept(entry.unwrap().value())));
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn entries_are_found_in_their_snapshot() {
                 let seed = rng.u64(..);
                 let (table, all) = (&table, &all);
                 scope.spawn(move || {
-                    let first = table.first().expect("read").map(|entry| entry.to_owned());
+                    let first = table.first().expect("read").map(|entry| entry.into_pair());
                     assert_eq!(
                         first.as_ref().map(|(key, value)| (key, value)),
                         all.first_key_value()

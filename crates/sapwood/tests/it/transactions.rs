@@ -7,15 +7,15 @@ use std::thread;
 use std::time::Duration;
 
 use sapwood::{
-    Compute, Computed, Db, DbOptions, Direction, Error, HashEngineError, HashTableOptions,
-    OrderedEngineError, OrderedTableOptions, RecordLayout, Retry, Table, Transaction,
+    AnyTable, Compute, Computed, Db, DbOptions, Direction, Error, HashEngineError,
+    HashTableOptions, OrderedEngineError, OrderedTableOptions, RecordLayout, Retry, Transaction,
     TreeTableOptions, Upsert,
 };
 use sapwood_disk::SimDisk;
 use sapwood_testkit::case;
 use sapwood_testkit::serializable::{Ran, check};
 
-fn tables(db: &Db) -> [Table; 3] {
+fn tables(db: &Db) -> [AnyTable; 3] {
     [
         db.open_or_create_ordered_table("ordered", OrderedTableOptions::default())
             .expect("made, or there")
@@ -31,7 +31,7 @@ fn tables(db: &Db) -> [Table; 3] {
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn entries(table: &Table) -> Entries {
+fn entries(table: &AnyTable) -> Entries {
     let mut entries = Entries::new();
     let walked = table.for_each(|key, value| {
         entries.insert(key.to_vec(), value.to_vec());
@@ -44,31 +44,35 @@ fn entries(table: &Table) -> Entries {
 /// A transaction's operations, beside the same on maps.
 struct Step<'t, 'db> {
     tx: &'t Transaction<'db>,
-    table: &'t Table,
+    table: &'t AnyTable,
     model: &'t mut Entries,
 }
 
 impl Step<'_, '_> {
     fn run(self, rng: &mut fastrand::Rng) {
         let Step { tx, table, model } = self;
+        let view = tx.table(table);
         let key = vec![rng.u8(0..24)];
         let value = vec![rng.u8(..); rng.usize(0..20)];
         let there = model.get(&key).cloned();
         match rng.u8(0..12) {
             0 => {
-                tx.put(table, &key, &value).expect("put");
+                view.put(&key, &value).expect("put");
                 model.insert(key, value);
             }
             1 => {
-                let put = tx.put_if_absent(table, &key, &value).expect("put");
+                let put = view.put_if_absent(&key, &value).expect("put");
                 assert_eq!(put, there.is_none());
                 model.entry(key).or_insert(value);
             }
-            2 => assert_eq!(tx.remove(table, &key).expect("removed"), model.remove(&key)),
-            3 => assert_eq!(tx.get(table, &key).expect("read"), there),
-            4 => assert_eq!(tx.contains_key(table, &key).expect("read"), there.is_some()),
+            2 => assert_eq!(
+                view.remove_with(&key, <[u8]>::to_vec).expect("removed"),
+                model.remove(&key)
+            ),
+            3 => assert_eq!(view.get(&key).expect("read"), there),
+            4 => assert_eq!(view.contains_key(&key).expect("read"), there.is_some()),
             5 => {
-                let done = tx.update(table, &key, |value| {
+                let done = view.update(&key, |value| {
                     value.extend_from_slice(b"!").expect("short");
                     value.len()
                 });
@@ -78,7 +82,7 @@ impl Step<'_, '_> {
                 assert_eq!(done.expect("updated"), model.get(&key).map(Vec::len));
             }
             6 => {
-                let done = tx.put_if_absent_or_update(table, &key, &value, |value| value.resize(3));
+                let done = view.put_if_absent_or_update(&key, &value, |value| value.resize(3));
                 match done.expect("put") {
                     Upsert::Inserted => assert_eq!(model.insert(key, value), None),
                     Upsert::Updated(resized) => {
@@ -89,7 +93,7 @@ impl Step<'_, '_> {
             }
             7 => {
                 let expected = there.clone().unwrap_or_default();
-                let put = tx.compare_and_put(table, &key, &expected, &value).expect("put");
+                let put = view.compare_and_put(&key, &expected, &value).expect("put");
                 assert_eq!(put, there.is_some());
                 if put {
                     model.insert(key, value);
@@ -100,9 +104,9 @@ impl Step<'_, '_> {
                 let there = model
                     .get(&key)
                     .map(|value| i64::from_le_bytes(value[..].try_into().expect("a counter")));
-                let sum = tx.add(table, &key, 5).expect("added");
+                let sum = view.add(&key, 5).expect("added");
                 assert_eq!(sum, there.unwrap_or(0) + 5);
-                assert_eq!(tx.get_counter(table, &key).expect("read"), Some(sum));
+                assert_eq!(view.get_counter(&key).expect("read"), Some(sum));
                 model.insert(key, sum.to_le_bytes().to_vec());
             }
             9 => {
@@ -119,19 +123,19 @@ impl Step<'_, '_> {
                     Compute::Remove => drop(model.remove(&key)),
                     Compute::Replace(value) => drop(model.insert(key.clone(), value.clone())),
                 }
-                let computed = tx.compute(table, &key, |seen| {
+                let computed = view.compute(&key, |seen| {
                     assert_eq!(seen, there.as_deref());
-                    decided
+                    decided.clone()
                 });
                 assert_eq!(computed.expect("computed"), done);
             }
-            10 => assert_eq!(tx.len(table).expect("counted"), model.len()),
+            10 => assert_eq!(view.len().expect("counted"), model.len()),
             _ => scan(tx, table, model, rng),
         }
     }
 }
 
-fn scan(tx: &Transaction<'_>, table: &Table, model: &Entries, rng: &mut fastrand::Rng) {
+fn scan(tx: &Transaction<'_>, table: &AnyTable, model: &Entries, rng: &mut fastrand::Rng) {
     let bound = |rng: &mut fastrand::Rng| match rng.u8(0..3) {
         0 => Bound::Unbounded,
         1 => Bound::Included([rng.u8(0..24)]),
@@ -142,7 +146,7 @@ fn scan(tx: &Transaction<'_>, table: &Table, model: &Entries, rng: &mut fastrand
     let direction = [Direction::Ascending, Direction::Descending][rng.usize(0..2)];
     let at_most = rng.usize(1..40);
     let mut seen = Vec::new();
-    let done = tx.scan(table, range, direction, |key, value| {
+    let done = tx.table(table).scan(range, direction, |key, value| {
         seen.push((key.to_vec(), value.to_vec()));
         if seen.len() == at_most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
@@ -213,13 +217,13 @@ fn a_scan_of_many_entries_sees_the_changes_of_the_transaction() {
         let tx = db.begin().expect("nothing refuses");
         let mut expected: BTreeMap<u32, &[u8]> = (0..2_000).map(|key| (key, &b"old"[..])).collect();
         for key in (0..3_000_u32).step_by(7) {
-            tx.put(&table, key.to_be_bytes(), b"new").expect("put");
+            tx.table(&table).put(key.to_be_bytes(), b"new").expect("put");
             expected.insert(key, b"new");
-            tx.remove(&table, (key / 2).to_be_bytes()).expect("removed");
+            tx.table(&table).remove((key / 2).to_be_bytes()).expect("removed");
             expected.remove(&(key / 2));
         }
         let mut seen = Vec::new();
-        let end = tx.scan(&table, .., direction, |key, value| {
+        let end = tx.table(&table).scan(.., direction, |key, value| {
             seen.push((u32::from_be_bytes(key.try_into().expect("four bytes")), value.to_vec()));
             ControlFlow::<()>::Continue(())
         });
@@ -240,16 +244,16 @@ fn a_change_of_what_was_read_is_a_conflict() {
         let met = |read: &dyn Fn(&Transaction<'_>), change: &dyn Fn()| {
             let tx = db.begin().expect("nothing refuses");
             read(&tx);
-            tx.put(table, b"written", b"").expect("put");
+            tx.table(table).put(b"written", b"").expect("put");
             change();
             tx.commit().map(drop)
         };
         let put = || table.put(b"k", b"another").expect("put");
-        let get = |tx: &Transaction<'_>| drop(tx.get(table, b"k").expect("read"));
+        let get = |tx: &Transaction<'_>| drop(tx.table(table).get(b"k").expect("read"));
         assert_eq!(met(&get, &|| ()), Ok(()));
         assert_eq!(met(&get, &put), Err(Error::Conflict));
         assert_eq!(met(&|_| (), &put), Ok(()), "nothing was read");
-        let len = |tx: &Transaction<'_>| assert_eq!(tx.len(table), table.len());
+        let len = |tx: &Transaction<'_>| assert_eq!(tx.table(table).len(), table.len());
         assert_eq!(met(&len, &|| ()), Ok(()));
         let remove = || assert!(table.remove(b"k").is_ok());
         assert_eq!(met(&len, &remove), Err(Error::Conflict));
@@ -260,7 +264,7 @@ fn a_change_of_what_was_read_is_a_conflict() {
         let tx = db.begin().expect("nothing refuses");
         get(&tx);
         put();
-        assert_eq!(tx.get(table, b"other"), Err(Error::Conflict));
+        assert_eq!(tx.table(table).get(b"other"), Err(Error::Conflict));
     }
 }
 
@@ -270,12 +274,12 @@ fn a_transaction_inside_of_a_change_that_it_would_wait_for_is_a_conflict() {
         let db = Db::in_memory();
         let [ordered, hash, _] = tables(&db);
         if is_used {
-            db.transaction(|tx| tx.put(&hash, b"k", b"v")).expect("no other thread");
+            db.transaction(|tx| tx.table(&hash).put(b"k", b"v")).expect("no other thread");
         }
         ordered.put(b"k", b"v").expect("put");
         let done = ordered.update(b"k", |_| {
             let tx = db.begin().expect("nothing refuses");
-            tx.put(&ordered, b"k", b"w").expect("put");
+            tx.table(&ordered).put(b"k", b"w").expect("put");
             tx.commit().map(drop)
         });
         assert_eq!(done, Ok(Some(Err(Error::Conflict))));
@@ -298,12 +302,12 @@ fn a_commit_that_is_refused_changes_nothing() {
     hash.put(b"there", b"before").expect("put");
     small.put(b"there", b"before").expect("put");
     let tx = db.begin().expect("nothing refuses");
-    tx.put(&hash, b"there", b"after").expect("put");
-    tx.put(&hash, b"new", b"after").expect("put");
-    tx.put(&tree, b"new", b"after").expect("put");
-    tx.remove(&small, b"there").expect("removed");
+    tx.table(&hash).put(b"there", b"after").expect("put");
+    tx.table(&hash).put(b"new", b"after").expect("put");
+    tx.table(&tree).put(b"new", b"after").expect("put");
+    tx.table(&small).remove(b"there").expect("removed");
     for key in 0..64_u8 {
-        tx.put(&small, [key], vec![key; 256 << 10]).expect("it waits in the transaction");
+        tx.table(&small).put([key], vec![key; 256 << 10]).expect("it waits in the transaction");
     }
     let refused = tx.commit().expect_err("they do not fit");
     assert!(
@@ -322,25 +326,25 @@ fn what_no_table_takes_is_refused_at_once() {
     let fixed = HashTableOptions::default().layout(RecordLayout::Fixed8);
     let fixed = db.create_hash_table("fixed", fixed).expect("a free name");
     let tx = db.begin().expect("nothing refuses");
-    assert!(tx.put(&ordered, b"", b"").is_err());
-    assert!(tx.put(&fixed, b"short", b"").is_err());
-    assert!(tx.put(&hash, vec![0; 40 << 20], b"").is_err());
-    assert!(tx.remove(&fixed, b"short").is_err());
+    assert!(tx.table(&ordered).put(b"", b"").is_err());
+    assert!(tx.table(&fixed).put(b"short", b"").is_err());
+    assert!(tx.table(&hash).put(vec![0; 40 << 20], b"").is_err());
+    assert!(tx.table(&fixed).remove(b"short").is_err());
     assert!(db.batch().remove(&fixed, b"short").is_err());
     assert!(db.batch().remove(&ordered, b"").is_err());
-    tx.put(&fixed, [1; 8], [0; 8]).expect("put");
-    assert_eq!(tx.remove(&fixed, [1; 8]), Ok(Some(vec![0; 8])));
-    tx.put(&fixed, [0; 8], [0; 8]).expect("put");
-    let resized = tx.update(&fixed, [0; 8], |value| value.resize(9)).expect("it is there");
+    tx.table(&fixed).put([1; 8], [0; 8]).expect("put");
+    assert_eq!(tx.table(&fixed).remove_with([1; 8], <[u8]>::to_vec), Ok(Some(vec![0; 8])));
+    tx.table(&fixed).put([0; 8], [0; 8]).expect("put");
+    let resized = tx.table(&fixed).update([0; 8], |value| value.resize(9)).expect("it is there");
     assert!(resized.expect("it is there").is_err());
-    tx.put(&ordered, b"text", b"no number").expect("put");
-    assert!(tx.add(&ordered, b"text", 1).is_err());
-    tx.put(&hash, b"most", i64::MAX.to_le_bytes()).expect("put");
-    assert!(tx.add(&hash, b"most", 1).is_err());
+    tx.table(&ordered).put(b"text", b"no number").expect("put");
+    assert!(tx.table(&ordered).add(b"text", 1).is_err());
+    tx.table(&hash).put(b"most", i64::MAX.to_le_bytes()).expect("put");
+    assert!(tx.table(&hash).add(b"most", 1).is_err());
     for table in tables(&other) {
-        assert!(tx.put(&table, b"k", b"v").is_err(), "{table:?}");
+        assert!(tx.table(&table).put(b"k", b"v").is_err(), "{table:?}");
     }
-    tx.put(&tree, b"k", b"v").expect("put");
+    tx.table(&tree).put(b"k", b"v").expect("put");
     tx.commit().expect("no other thread");
     assert_eq!(hash.len(), Ok(1));
 }
@@ -352,7 +356,7 @@ fn a_change_in_a_closure_that_a_commit_waits_for_is_refused() {
     let db = Db::open(path.path()).expect("the directory is free");
     let small = HashTableOptions::default().page_bytes(4096).memory_budget(64 << 10);
     let table = db.create_hash_table("small", small).expect("a free name");
-    db.transaction(|tx| tx.put(&table, b"k", b"v")).expect("no other thread");
+    db.transaction(|tx| tx.table(&table).put(b"k", b"v")).expect("no other thread");
     let is_over = AtomicU64::new(0);
     thread::scope(|scope| {
         let refused = table.get_with(b"k", |_| {
@@ -439,13 +443,17 @@ fn histories_are_serializable() {
                             ran.appends.clear();
                             for (list, is_written) in lists.iter().zip(&writes) {
                                 let table = of(*list);
-                                ran.reads.push((*list, decode(tx.get(table, key(*list))?)));
+                                ran.reads.push((*list, decode(tx.table(table).get(key(*list))?)));
                                 if gives_way {
                                     thread::yield_now();
                                 }
                                 if *is_written {
                                     let value = number.to_le_bytes();
-                                    tx.put_if_absent_or_update(table, key(*list), value, append)?;
+                                    tx.table(table).put_if_absent_or_update(
+                                        key(*list),
+                                        value,
+                                        append,
+                                    )?;
                                     ran.appends.push((*list, number));
                                 }
                             }
@@ -501,7 +509,7 @@ fn batches_of_threads_are_seen_as_wholes() {
                     let mut seen = Vec::new();
                     for table in tables {
                         for key in 0..4_u8 {
-                            seen.push(tx.get(table, [key])?);
+                            seen.push(tx.table(table).get([key])?);
                         }
                     }
                     Ok(seen)
@@ -521,9 +529,9 @@ fn what_is_committed_is_there_again_as_a_whole() {
     for amount in 0..200_i64 {
         db.transaction(|tx| {
             for (at, table) in tables.iter().enumerate() {
-                tx.add(table, [at as u8], amount)?;
+                tx.table(table).add([at as u8], amount)?;
             }
-            tx.put(&tables[1], amount.to_le_bytes(), b"booked")
+            tx.table(&tables[1]).put(amount.to_le_bytes(), b"booked")
         })
         .expect("no other thread");
     }
@@ -583,7 +591,7 @@ fn a_commit_to_a_dropped_table_is_refused() {
     let stored = Db::open(path.path()).expect("the directory is free");
     for (db, is_in_memory) in [(Db::in_memory(), true), (stored, false)] {
         let other = db.create_ordered_table("other", Default::default()).expect("made");
-        let mut dropped: Vec<Table> =
+        let mut dropped: Vec<AnyTable> =
             vec![db.create_ordered_table("dropped", Default::default()).expect("made").into()];
         if is_in_memory {
             // One in a directory is in use, and stays.
@@ -591,8 +599,8 @@ fn a_commit_to_a_dropped_table_is_refused() {
         }
         for table in &dropped {
             let tx = db.begin().expect("begun");
-            tx.put(&other, "k", "v").expect("put");
-            tx.put(table, "k", "v").expect("put");
+            tx.table(&other).put("k", "v").expect("put");
+            tx.table(table).put("k", "v").expect("put");
             let mut batch = db.batch();
             batch.put(&other, "k", "v").expect("put");
             batch.put(table, "k", "v").expect("put");
@@ -617,16 +625,16 @@ fn a_long_transaction_on_a_hot_key_is_not_starved() {
     let has_ended = AtomicBool::new(false);
     let long = |_| {
         db.transaction_with(Retry::times(60), |tx| {
-            let sum = tx.get_counter(&table, "hot")?.unwrap_or(0);
+            let sum = tx.table(&table).get_counter("hot")?.unwrap_or(0);
             thread::sleep(Duration::from_millis(2));
-            tx.put(&table, "hot", (sum + 1).to_le_bytes())
+            tx.table(&table).put("hot", (sum + 1).to_le_bytes())
         })
     };
     let (done, short) = thread::scope(|scope| {
         let short = scope.spawn(|| {
             let mut count = 0;
             while !has_ended.load(Ordering::Relaxed) {
-                db.transaction_with(Retry::times(u32::MAX), |tx| tx.add(&table, "hot", 1))
+                db.transaction_with(Retry::times(u32::MAX), |tx| tx.table(&table).add("hot", 1))
                     .expect("it is run again");
                 count += 1;
             }
@@ -638,4 +646,84 @@ fn a_long_transaction_on_a_hot_key_is_not_starved() {
     });
     assert!(done.iter().all(Result::is_ok), "{done:?}");
     assert_eq!(table.get_counter("hot"), Ok(Some(short + 20)), "an addition is lost");
+}
+
+#[test]
+fn a_table_in_a_transaction_has_the_verbs_of_every_table() {
+    let db = Db::in_memory();
+    let ordered = db.create_ordered_table("ordered", OrderedTableOptions::default());
+    let tree = db.create_tree_table("tree", TreeTableOptions::default());
+    let hash = db.create_hash_table("hash", HashTableOptions::default());
+    let tables = [AnyTable::from(ordered.expect("free")), tree.expect("free").into()];
+    let key = |number: u32| number.to_be_bytes();
+    for table in &tables {
+        for number in (0..2_000).step_by(2) {
+            table.put(key(number), b"outside").expect("room");
+        }
+    }
+    let checked = db.transaction(|tx| {
+        for table in &tables {
+            let table = tx.table(table);
+            // Behind the pages that a scan reads, and among them.
+            for number in [1, 999, 1_999, 5_000] {
+                table.put(key(number), b"inside")?;
+            }
+            assert_eq!(table.retain(|key, _| key != 4_u32.to_be_bytes())?, 1);
+            assert_eq!(table.remove_range(key(10)..key(16))?, 3);
+            let all: Vec<u32> = (0..2_000)
+                .step_by(2)
+                .chain([1, 999, 1_999, 5_000])
+                .filter(|it| ![4, 10, 12, 14].contains(it))
+                .collect();
+            let mut all = std::collections::VecDeque::from({
+                let mut all = all;
+                all.sort_unstable();
+                all
+            });
+            let name = table.name();
+            let number = |key: &[u8]| u32::from_be_bytes(key.try_into().expect("4 bytes"));
+            let ascending =
+                table.keys().map(|key| Ok(number(&key?))).collect::<sapwood::Result<Vec<_>>>()?;
+            assert!(ascending.iter().eq(&all), "{name}: {ascending:?}");
+            // Both ends meet, in steps of odd lengths.
+            let mut range = table.range(..);
+            for step in 0.. {
+                let (next, expected) = match step % 3 {
+                    0 => (range.next_back(), all.pop_back()),
+                    _ => (range.next(), all.pop_front()),
+                };
+                let next = next.transpose()?.map(|entry| number(entry.key()));
+                assert_eq!(next, expected, "{name}, {step}");
+                if expected.is_none() {
+                    break;
+                }
+            }
+            assert!(range.next().is_none() && range.next_back().is_none());
+            let near = |entry: Option<sapwood::Entry<'_>>| entry.map(|entry| number(entry.key()));
+            assert_eq!(near(table.first()?), Some(0));
+            assert_eq!(near(table.last()?), Some(5_000));
+            assert_eq!(near(table.floor(key(5))?), Some(2));
+            assert_eq!(near(table.higher(key(2))?), Some(6));
+            assert_eq!(near(table.ceiling(key(1_999))?), Some(1_999));
+            assert_eq!(near(table.lower(key(0))?), None);
+            assert_eq!(table.pop_last()?, Some((key(5_000).to_vec(), b"inside".to_vec())));
+            assert_eq!(table.pop_first()?.map(|(key, _)| number(&key)), Some(0));
+            assert_eq!(table.len()?, 1_000 + 4 - 4 - 2);
+            table.entry(key(7)).and_update(|_| unreachable!("it is new")).or_put(b"new")?;
+            table
+                .update_many(&[key(7), key(9)], |_, value| value.set(b"changed").expect("room"))?;
+            assert_eq!(table.get(key(7))?.as_deref(), Some(&b"changed"[..]));
+        }
+        let hash = tx.table(hash.as_ref().expect("free"));
+        hash.put_many(&[("b", "2"), ("a", "1"), ("c", "3")])?;
+        hash.add_many(&[("n", 4), ("n", 3)])?;
+        assert_eq!(hash.get_counter("n")?, Some(7));
+        let keys = hash.keys().collect::<sapwood::Result<Vec<_>>>()?;
+        assert_eq!(keys, [b"a", b"b", b"c", b"n"]);
+        assert!(matches!(hash.range(..).next(), Some(Err(Error::NoOrder { .. }))));
+        hash.clear()?;
+        hash.is_empty()
+    });
+    assert_eq!(checked, Ok(true));
+    assert_eq!(tables.each_ref().map(|table| table.len()), [Ok(999), Ok(999)]);
 }

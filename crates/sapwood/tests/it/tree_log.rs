@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use sapwood::{
-    Db, DbOptions, Durability, HashTableOptions, OrderedTableOptions, Retry, Table, TreeKind,
+    AnyTable, Db, DbOptions, Durability, HashTableOptions, OrderedTableOptions, Retry, TreeKind,
     TreeTable, TreeTableOptions,
 };
 use sapwood_disk::SimDisk;
 use sapwood_ptree::{Pool, PoolOptions, TreeLayout};
 
-fn sum(table: &Table) -> i64 {
+fn sum(table: &AnyTable) -> i64 {
     let mut sum = 0;
     let walked = table.for_each(|_, value| {
         sum += i64::from_le_bytes(value.try_into().expect("8 bytes"));
@@ -183,9 +183,9 @@ fn changes_of_all_kinds_go_on_beside_each_other() {
                         };
                         match thread {
                             0 => db.transaction_with(patient, |tx| {
-                                tx.add(ordered, key, cents)?;
-                                tx.add(from, key, -2 * cents)?;
-                                tx.add(hash, key, cents).map(drop)
+                                tx.table(ordered).add(key, cents)?;
+                                tx.table(from).add(key, -2 * cents)?;
+                                tx.table(hash).add(key, cents).map(drop)
                             }),
                             1 => {
                                 let (done, _) = db
@@ -199,9 +199,9 @@ fn changes_of_all_kinds_go_on_beside_each_other() {
                                 done.map(drop)
                             }
                             _ => db.transaction_with(patient, |tx| {
-                                tx.add(to, key, -cents)?;
-                                tx.add(from, key, cents)?;
-                                tx.put(hash, [200], 0_i64.to_le_bytes())
+                                tx.table(to).add(key, -cents)?;
+                                tx.table(from).add(key, cents)?;
+                                tx.table(hash).put([200], 0_i64.to_le_bytes())
                             }),
                         }
                         .expect("committed");

@@ -6,8 +6,9 @@ use std::thread;
 
 use rand::RngExt;
 use sapwood::{
-    Db, DbOptions, Direction, Durability, Engine, Error, HashTableOptions, OrderedTableOptions,
-    RecordLayout, TreeEngineError, TreeKind, TreeTable, TreeTableOptions, Upsert,
+    Db, DbOptions, Direction, Durability, Engine, Entry, Error, HashTableOptions,
+    OrderedTableOptions, RecordLayout, TreeEngineError, TreeKind, TreeTable, TreeTableOptions,
+    Upsert,
 };
 use sapwood_disk::FileDisk;
 use sapwood_ptree::{Pool, PoolOptions, TreeLayout};
@@ -20,7 +21,7 @@ fn of_kind(kind: TreeKind) -> TreeTableOptions {
 const KINDS: [TreeKind; 3] = [TreeKind::BTree, TreeKind::CritBit, TreeKind::RedBlack];
 
 fn contents(table: &TreeTable) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    table.range(..).map(|entry| entry.expect("read")).collect()
+    table.range(..).map(|entry| entry.expect("read").into_pair()).collect()
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn a_reader_changes_nothing() {
         for refused in [
             table.put("k", "w").unwrap_err(),
             table.clear().unwrap_err(),
-            db.transaction(|tx| tx.put(&table, "k", "w")).unwrap_err(),
+            db.transaction(|tx| tx.table(&table).put("k", "w")).unwrap_err(),
             db.drop_table("t").unwrap_err(),
         ] {
             assert_eq!(refused.tree_engine(), Some(&TreeEngineError::ReadOnly), "{refused}");
@@ -177,13 +178,13 @@ fn transfers_over_several_tables_keep_the_sum() {
                             [0, 1].map(|_| rng.random_range(0..ACCOUNTS).to_be_bytes());
                         let cents = rng.random_range(1..50);
                         let moved = db.begin_on(&[from, to]).and_then(|tx| {
-                            tx.add(from, payer, -cents)?;
+                            tx.table(from).add(payer, -cents)?;
                             // Refused as often as not, after the first half was done.
                             if rng.random_ratio(1, 2) {
-                                tx.add(to, b"no account", i64::MAX)?;
-                                tx.add(to, b"no account", 1)?;
+                                tx.table(to).add(b"no account", i64::MAX)?;
+                                tx.table(to).add(b"no account", 1)?;
                             }
-                            tx.add(to, payee, cents)?;
+                            tx.table(to).add(payee, cents)?;
                             tx.commit()
                         });
                         if let Err(error) = moved {
@@ -215,20 +216,21 @@ fn each_verb_of_a_transaction_sees_its_changes_and_an_abort_forgets_them() {
         table.put_many(&[("a", "1"), ("b", "2")]).expect("room");
         let before = contents(&table);
         let changes = |tx: &sapwood::Transaction<'_>| -> sapwood::Result<()> {
-            assert!(tx.put_if_absent(&table, "c", "3")?);
-            assert!(tx.compare_and_put(&table, "c", "3", "33")?);
-            assert!(!tx.compare_and_put(&table, "c", "3", "4")?);
-            let changed = tx.update(&table, "a", |value| value.set("one"))?;
+            assert!(tx.table(&table).put_if_absent("c", "3")?);
+            assert!(tx.table(&table).compare_and_put("c", "3", "33")?);
+            assert!(!tx.table(&table).compare_and_put("c", "3", "4")?);
+            let changed = tx.table(&table).update("a", |value| value.set("one"))?;
             assert_eq!(changed, Some(Ok(())));
-            let upsert = tx.put_if_absent_or_update(&table, "n", [1], |value| value[0] += 1)?;
+            let upsert =
+                tx.table(&table).put_if_absent_or_update("n", [1], |value| value[0] += 1)?;
             assert_eq!(upsert, Upsert::Inserted);
-            assert_eq!(tx.remove(&table, "b")?, Some(b"2".to_vec()));
-            assert_eq!(tx.add(&table, "counter", 5)?, 5);
-            assert_eq!(tx.get_counter(&table, "counter")?, Some(5));
-            assert!(tx.get_counter(&table, "c").is_err());
-            assert_eq!(tx.len(&table)?, 4);
+            assert_eq!(tx.table(&table).remove_with("b", <[u8]>::to_vec)?, Some(b"2".to_vec()));
+            assert_eq!(tx.table(&table).add("counter", 5)?, 5);
+            assert_eq!(tx.table(&table).get_counter("counter")?, Some(5));
+            assert!(tx.table(&table).get_counter("c").is_err());
+            assert_eq!(tx.table(&table).len()?, 4);
             let mut keys = Vec::new();
-            let _all = tx.scan(&table, .., Direction::Ascending, |key, _| {
+            let _all = tx.table(&table).scan(.., Direction::Ascending, |key, _| {
                 keys.push(key.to_vec());
                 std::ops::ControlFlow::<()>::Continue(())
             })?;
@@ -243,7 +245,7 @@ fn each_verb_of_a_transaction_sees_its_changes_and_an_abort_forgets_them() {
         db.transaction(changes).expect("committed");
         assert_eq!(table.get("a"), Ok(Some(b"one".to_vec())));
         assert_eq!(table.pop_last().expect("read"), Some((b"n".to_vec(), vec![1])));
-        db.transaction(|tx| tx.clear(&table)).expect("cleared");
+        db.transaction(|tx| tx.table(&table).clear()).expect("cleared");
         assert_eq!(table.pop_first().expect("read"), None);
     }
 }
@@ -257,8 +259,8 @@ fn neighbours_and_ranges_meet_in_the_middle() {
         for key in &keys {
             table.put(key.to_be_bytes(), key.to_le_bytes()).expect("room");
         }
-        let number = |entry: Option<(Vec<u8>, Vec<u8>)>| {
-            entry.map(|(key, _)| u32::from_be_bytes(key.try_into().expect("4 bytes")))
+        let number = |entry: Option<Entry<'_>>| {
+            entry.map(|entry| u32::from_be_bytes(entry.key().try_into().expect("4 bytes")))
         };
         for probe in [0_u32, 1, 2, 999, 1_000, 1_998, 1_999, 5_000] {
             let key = probe.to_be_bytes();

@@ -40,7 +40,7 @@ mod update;
 mod words;
 mod work;
 
-use sapwood::{Engine, RollupTable, Table};
+use sapwood::{AnyTable, Engine, RollupTable};
 
 use crate::catalog::{Categories, Flags};
 use crate::command::{Answer, Call, Command, Run};
@@ -249,7 +249,7 @@ const OWN: Refusal =
     Refusal::text("ERR names that begin with 'redis.' are those of the server's own tables");
 
 /// The command's table with keys, and the reply.
-fn open<'c, 'a>(call: &'c mut Call<'a>) -> Result<(&'c Table, &'c mut Reply<'a>), Refusal> {
+fn open<'c, 'a>(call: &'c mut Call<'a>) -> Result<(&'c AnyTable, &'c mut Reply<'a>), Refusal> {
     match open_any(call)? {
         (Handle::Keyed(table), reply) => Ok((table, reply)),
         (Handle::Rollup(table), _) => Err(without_keys(table.name())),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
-use sapwood::{HashTable, RollupTable, Table, TableStats};
+use sapwood::{AnyTable, HashTable, RollupTable, TableStats};
 
 use crate::store::memory::Memory;
 
@@ -12,7 +12,7 @@ use crate::store::memory::Memory;
 #[derive(Debug, Clone)]
 pub(crate) enum Handle {
     /// Of one with keys and values.
-    Keyed(Table),
+    Keyed(AnyTable),
     /// Of a roll-up, which has none.
     Rollup(RollupTable),
 }
@@ -49,8 +49,8 @@ impl Tables {
     /// Hash tables among them.
     pub(crate) fn hash_tables(&self) -> impl Iterator<Item = &HashTable> {
         self.by_name.values().filter_map(|handle| match handle {
-            Handle::Keyed(Table::Hash(table)) => Some(table),
-            Handle::Keyed(_) | Handle::Rollup(_) => None,
+            Handle::Keyed(table) => table.as_hash(),
+            Handle::Rollup(_) => None,
         })
     }
 
@@ -58,7 +58,7 @@ impl Tables {
     pub(crate) fn memory_beside(&self) -> Memory {
         let mut trees = 0;
         let memory = |handle: &Handle| match handle {
-            Handle::Keyed(Table::Hash(_)) => Memory::default(),
+            Handle::Keyed(table) if table.as_hash().is_some() => Memory::default(),
             Handle::Keyed(table) => match table.stats() {
                 TableStats::Ordered(stats) => Memory::of_ordered(&stats),
                 TableStats::Tree(stats) => {

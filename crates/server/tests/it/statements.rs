@@ -80,7 +80,7 @@ fn statements_that_cannot_be_are_refused() {
         ("select height from", "ERR "),
         ("select wings from trees", "no column is called `wings`"),
         ("select * from none", "none"),
-        ("select * from 'trees.csv'", "name of a file"),
+        ("select * from 'trees.csv'", "a server reads no files"),
         ("copy trees to 'trees.csv'", "a server writes no files"),
         ("drop table trees", "SW.DROP trees"),
         ("select * from \"redis.0\"", "the server's own tables"),
@@ -94,6 +94,41 @@ fn statements_that_cannot_be_are_refused() {
         assert!(text.contains("SW.SQL executes it"), "{text}");
     }
     assert!(refusal(client.call(&[b"sw.sql", b"select '\xFF'"])).contains("UTF-8"));
+}
+
+/// The feature `files` of the facade is built in: tests ask for it.
+#[test]
+fn clients_reach_no_files_of_the_server() {
+    let folder = tempfile::tempdir().expect("a directory for the test");
+    let (there, new) = (folder.path().join("a.csv"), folder.path().join("b.csv"));
+    std::fs::write(&there, "kind,height\nyew,9\n").expect("a file of the test");
+    let db = sapwood::Db::in_memory();
+    assert!(db.sql(&format!("select * from '{}'", there.display())).is_ok(), "a program may");
+    let mut client = Client::new(&service());
+    sql(&mut client, CREATE);
+    let (there, new) = (there.display(), new.display());
+    let pattern = folder.path().join("*.csv").display().to_string();
+    for (command, statement) in [
+        ("sw.sql", format!("select * from '{there}'")),
+        ("sw.sql_ro", format!("select * from '{there}'")),
+        ("sw.sql_ro", format!("select count(*) from '{pattern}'")),
+        ("sw.sql_ro", format!("explain select * from '{there}'")),
+        ("sw.sql_ro", format!("describe '{there}'")),
+        ("sw.sql_ro", format!("summarize '{there}'")),
+        ("sw.sql", format!("insert into trees (kind, height) select * from '{there}'")),
+        ("sw.sql", format!("copy trees (kind, height) from '{there}'")),
+        ("sw.sql", format!("create table more as select * from '{there}'")),
+        ("sw.sql", format!("copy trees to '{new}'")),
+        ("sw.sql", format!("copy (select 1) to '{new}'")),
+    ] {
+        let text = refusal(client.call(&[command.as_bytes(), statement.as_bytes()]));
+        assert!(
+            text.contains("a server reads no files") || text.contains("a server writes no files"),
+            "{statement}: {text}"
+        );
+    }
+    assert_eq!(rows(&sql(&mut client, "select count(*) from trees")), ["0"]);
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1);
 }
 
 #[test]

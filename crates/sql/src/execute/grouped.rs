@@ -8,7 +8,7 @@ use crate::evaluate::{evaluate, rows_where};
 use crate::group::Groups;
 use crate::plan::{Grouping, Plan};
 use crate::states::Accumulator;
-use crate::vector::{Batch, Vector};
+use sapwood_schema::{Batch, Vector};
 
 /// The groups of a thread.
 pub(super) struct GroupedRows {

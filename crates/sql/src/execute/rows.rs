@@ -10,7 +10,7 @@ use crate::functions::compare;
 use crate::group::Groups;
 use crate::order::{Direction, Nulls};
 use crate::plan::{OrderKey, Plan};
-use crate::vector::{Batch, Vector};
+use sapwood_schema::{Batch, Vector};
 
 /// Rows of the answer, with what they are sorted by.
 pub(super) struct CollectedRows {

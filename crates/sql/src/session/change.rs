@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sapwood_schema::{Type, Value};
+use sapwood_schema::{Batch, Data, SourceColumn, Strings, Type, Value, Vector};
 use sqlparser::ast::{
     AssignmentTarget, CopySource, CopyTarget, Delete, Expr, FromTable, Insert, ObjectName,
     ObjectNamePart, Query, SetExpr, Spanned, TableObject, TableWithJoins, Truncate,
@@ -18,10 +18,7 @@ use crate::evaluate::{evaluate, rows_where};
 use crate::execute::{Options, stream, threads_for};
 use crate::node::Node;
 use crate::plan::{Plan, key_filter, table_name, table_of};
-use crate::source::{
-    Catalog, Change, ChangeError, Insertion, Room, Source, SourceColumn, TableName,
-};
-use crate::vector::{Batch, Strings, Vector};
+use crate::source::{Catalog, Change, ChangeError, Insertion, Room, Source, TableName};
 
 const UPDATE_FORM: &str = "update is written as: update t set a = a + 1 where b = 2";
 const DELETE_FORM: &str = "delete is written as: delete from t where a = 1";
@@ -581,8 +578,7 @@ fn fitted(vector: Vector, from: &Type, column: &SourceColumn) -> Result<Vector> 
     let is_same = match (from, &column.kind) {
         (from, to) if from == to => true,
         (from, to) if is_whole(from) && is_whole(to) => {
-            std::mem::discriminant(&vector.data)
-                == std::mem::discriminant(&crate::vector::Data::of_type(to))
+            std::mem::discriminant(&vector.data) == std::mem::discriminant(&Data::of_type(to))
         }
         (Type::F32, Type::F64) => true,
         _ => false,

@@ -4,13 +4,12 @@
 use std::cmp::Ordering;
 
 use sapwood_aggregate::{FloatSum, joint_spread, spread};
-use sapwood_schema::Value;
+use sapwood_schema::{Data, Value, Vector};
 
 use super::{Aggregate, Spread};
 use crate::error::{Error, Result};
 use crate::functions::compare;
 use crate::order::{Direction, Nulls};
-use crate::vector::{Data, Vector};
 
 /// The states, one for each group.
 #[derive(Debug)]
@@ -277,7 +276,7 @@ fn offer(best: &mut Option<Pair>, values: &Vector, others: &Vector, row: usize, 
     });
     if is_better {
         let one = |vector: &Vector| {
-            let mut one = Vector::new(vector.data_like());
+            let mut one = vector.emptied();
             one.push_from(vector, row);
             one
         };

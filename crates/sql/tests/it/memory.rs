@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex};
 
-use sapwood_schema::{RowFormat, Schema, Type, Value};
+use sapwood_schema::{
+    Batch, Data, RowFormat, Scan, Schema, Sink, SourceColumn, Strings, Type, Value, Vector,
+};
 use sapwood_sql::{
-    Answer, Batch, Catalog, Change, ChangeError, Changed, Data, Error, Insertion, Options, Outcome,
-    Request, Room, Scan, Session, Sink, Source, SourceColumn, SourceResult, Strings, TableName,
-    TableSummary, Vector, parse, parse_with,
+    Answer, Catalog, Change, ChangeError, Changed, Error, Insertion, Options, Outcome, Request,
+    Room, Session, Source, SourceResult, TableName, TableSummary, parse, parse_with,
 };
 
 /// Rows that a table takes, so that a statement which meets its own rows ends.

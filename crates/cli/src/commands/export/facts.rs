@@ -9,10 +9,10 @@ use sapwood::rollup::{self, ParquetOptions};
 use serde_json::{Value, json};
 
 use crate::args::exchange::{Export, FileFormat};
-use crate::rows::source::extension;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{bytes, count, plural, rate, table, time, write_table};
 use crate::terminal::ui::{Answers, Ui};
+use sapwood::files::extension;
 
 pub(super) fn export(facts: &RollupTable, args: &Export, ui: &Ui) -> Outcome {
     let folder = folder(args)?;
@@ -53,7 +53,7 @@ pub(super) fn export(facts: &RollupTable, args: &Export, ui: &Ui) -> Outcome {
             ui.print_json(&json!({
                 "dir": args.directory.display().to_string(),
                 "table": args.table,
-                "format": FileFormat::Parquet.name(),
+                "format": "parquet",
                 "files": files,
                 "facts": all,
                 "seconds": elapsed.as_secs_f64(),

@@ -2,24 +2,26 @@
 
 use std::time::Instant;
 
-use sapwood::Table;
+use sapwood::AnyTable;
 use sapwood::schema::{RowFormat, Schema};
 
 use super::{Answer, engine_name, file_word, quoted_word, sink, target, walk};
-use crate::args::exchange::{Export, FileFormat};
-use crate::rows::typed_writer::TypedWriter;
-use crate::rows::values::shown;
+use sapwood::files::Format;
+
+use crate::args::exchange::Export;
+use crate::rows::stored::as_shown;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::ui::Ui;
+use sapwood::files::FileWriter;
 
-pub(super) fn export(table: &Table, row: &RowFormat, args: &Export, ui: &Ui) -> Outcome {
+pub(super) fn export(table: &AnyTable, row: &RowFormat, args: &Export, ui: &Ui) -> Outcome {
     let (to, format, packing) = target(args)?;
     let started = Instant::now();
     // A file that has been begun is taken away before the command ends.
     let _promise = to.map(|_| ui.interrupt.promise());
     let schema = row.schema();
     let columns = schema.columns().iter().map(|column| (&column.name[..], &column.kind));
-    let mut writer = TypedWriter::new(format, columns, sink(args, to, packing)?)?;
+    let mut writer = FileWriter::new(format, columns, sink(args, to, packing)?)?;
     let rows = walk(table, table.len_estimate() as u64, to, ui, |key, value| {
         let values = row.decode(key, value).map_err(|error| {
             Failure::Failed(format!(
@@ -27,7 +29,7 @@ pub(super) fn export(table: &Table, row: &RowFormat, args: &Export, ui: &Ui) -> 
                 quoted_word(&args.table)
             ))
         })?;
-        writer.write(&shown(values, schema))
+        Ok(writer.write(&as_shown(values, schema))?)
     })?;
     writer.finish()?;
     let names = schema.columns().iter().map(|column| column.name.as_str());
@@ -42,7 +44,7 @@ pub(super) fn export(table: &Table, row: &RowFormat, args: &Export, ui: &Ui) -> 
 }
 
 /// The command that makes a table like it of the file.
-fn load_command(args: &Export, format: FileFormat, table: &Table, schema: &Schema) -> String {
+fn load_command(args: &Export, format: Format, table: &AnyTable, schema: &Schema) -> String {
     let mut command = format!(
         "sapwood load {} --dir DIR --table {} --engine {}",
         file_word(args),
@@ -59,7 +61,7 @@ fn load_command(args: &Export, format: FileFormat, table: &Table, schema: &Schem
         }
     }
     // Text says nothing of types, and what is found may be narrower.
-    if matches!(format, FileFormat::Csv | FileFormat::Jsonl) {
+    if matches!(format, Format::Csv | Format::Jsonl) {
         let text = schema.to_string();
         let end = text.rfind(", key(").unwrap_or(text.len());
         command += &format!(" --types {}", quoted_word(&text[..end]));

@@ -2,7 +2,7 @@
 //! table, in this order.
 
 use sapwood::aggregate::Layout;
-use sapwood::{Db, Table};
+use sapwood::{AnyTable, Db};
 
 use crate::args::exchange::Import;
 use crate::args::rows::EngineName;
@@ -18,7 +18,7 @@ use crate::terminal::format::quoted;
 /// What is known of the table before the import.
 #[derive(Default)]
 pub(super) struct Known {
-    table: Option<Table>,
+    table: Option<AnyTable>,
     description: Option<Description>,
     has_rows: bool,
 }
@@ -41,7 +41,7 @@ impl Known {
     }
 
     fn layout(&self) -> Option<&Layout> {
-        self.table.as_ref().and_then(Table::fields)
+        self.table.as_ref().and_then(AnyTable::fields)
     }
 }
 
@@ -182,7 +182,7 @@ impl Plan {
     }
 
     /// The table, made if it is not there, and described before it has rows.
-    pub(super) fn open_table(&self, args: &Import, db: &Db, known: &Known) -> Outcome<Table> {
+    pub(super) fn open_table(&self, args: &Import, db: &Db, known: &Known) -> Outcome<AnyTable> {
         let table = match &known.table {
             Some(table) => {
                 let is_other = args.engine.is_some_and(|said| said.engine() != table.engine());

@@ -1,6 +1,6 @@
 //! Entries of a file, put many at once.
 
-use sapwood::{Error, Table};
+use sapwood::{AnyTable, Error};
 
 use crate::args::exchange::Import;
 use crate::rows::exchange::reader::bad_row;
@@ -13,7 +13,7 @@ const BATCH_BYTES: usize = 4 << 20;
 
 /// Puts entries, many at once.
 pub(super) struct Putter {
-    pub(super) table: Table,
+    pub(super) table: AnyTable,
     /// Of the file, and of what its places count.
     name: String,
     unit: &'static str,
@@ -26,7 +26,7 @@ pub(super) struct Putter {
 }
 
 impl Putter {
-    pub(super) fn new(table: Table, args: &Import, unit: &'static str) -> Self {
+    pub(super) fn new(table: AnyTable, args: &Import, unit: &'static str) -> Self {
         Self {
             table,
             name: args.file.display().to_string(),

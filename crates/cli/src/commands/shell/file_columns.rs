@@ -5,11 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use sapwood::sql::Source;
-
-use crate::rows::frames::{FileSource, FrameOptions};
-use crate::rows::source::{ending, extension};
-use crate::terminal::ui::{Answers, Notices, Ui};
+use sapwood::files::{FileSource, ReadOptions, ending, extension};
 
 /// Rows that are looked at: fields of JSON that come later are not completed.
 const ROWS_MAX: usize = 100;
@@ -62,9 +58,8 @@ fn read(path: &Path) -> Vec<String> {
         return Vec::new();
     }
     let options =
-        FrameOptions { sample_rows: ROWS_MAX, block_bytes: BLOCK_BYTES, ..FrameOptions::default() };
-    let ui = Ui::with_own_signals(Answers::Text, Notices::Hidden);
-    match FileSource::open(path, &options, &ui) {
+        ReadOptions { sample_rows: ROWS_MAX, block_bytes: BLOCK_BYTES, ..ReadOptions::default() };
+    match FileSource::open(path, &options) {
         Ok(file) => file.columns().iter().map(|column| column.name.clone()).collect(),
         Err(_) => Vec::new(),
     }

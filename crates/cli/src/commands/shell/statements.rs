@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sapwood::aggregate::Cancel;
@@ -12,12 +13,13 @@ use sapwood::{Db, Engine};
 use crate::args::Form;
 use crate::args::sql::Mode;
 use crate::commands::sql;
-use crate::rows::frames::FrameOptions;
-use crate::rows::statements::{Access, Home, Named, Written};
+use crate::rows::statements::{Access, Home, Named};
 use crate::terminal::exit::{COLUMNS_TABLE, Failure, Outcome};
 use crate::terminal::format::escaped;
 use crate::terminal::stderr;
 use crate::terminal::ui::Ui;
+use sapwood::files::ReadOptions;
+use sapwood::sql::Files;
 
 use super::Shell;
 use super::file_columns::{FileColumns, named_in};
@@ -35,13 +37,14 @@ pub(crate) struct Statements {
     directory: Option<PathBuf>,
     /// Of files, for completion.
     file_columns: FileColumns,
-    written: Written,
+    /// Files that statements wrote, which later ones may replace.
+    written: Arc<Files<'static>>,
 }
 
 impl Statements {
     /// Over a database, and the directory that it has; or beside a server, over files alone.
     pub(crate) fn over(db: Option<Db>, directory: Option<PathBuf>) -> Statements {
-        let (file_columns, written) = (FileColumns::default(), Written::default());
+        let (file_columns, written) = (FileColumns::default(), Arc::default());
         Statements { db, directory, file_columns, written }
     }
 
@@ -64,7 +67,7 @@ impl Statements {
         };
         // Anew each time: files change between statements.
         let ui = ui.stopped_by(cancel.clone());
-        let named = Named::new(home, access, FrameOptions::default(), &ui).behind(&self.written);
+        let named = Named::new(home, access, ReadOptions::default(), &ui).behind(&self.written);
         let is_cancelled = || cancel.is_cancelled();
         let outcome = statements.iter().try_for_each(|statement| {
             let mut options = Options::default();

@@ -12,10 +12,10 @@ use sapwood::rollup::{self, Error, RowBatch};
 
 use super::{BATCH_ROWS, Rows};
 use crate::args::rows::EventFormat;
-use crate::rows::exchange::columnar::guarded;
-use crate::rows::source::{Source, plain};
+use crate::rows::source::Source;
 use crate::terminal::exit::Outcome;
 use crate::terminal::ui::Ui;
+use sapwood::files::{guarded, plain};
 
 /// How a file of Arrow begins, and a stream does not.
 const FILE_MAGIC: &[u8] = b"ARROW1";

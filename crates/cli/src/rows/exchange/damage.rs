@@ -6,25 +6,24 @@ use tempfile::TempDir;
 
 use sapwood::aggregate::Cancel;
 
-use crate::args::exchange::FileFormat;
 use crate::rows::exchange::cell::Cell;
-use crate::rows::exchange::file_format::Packing;
 use crate::rows::exchange::form::Form;
 use crate::rows::exchange::origin::Origin;
 use crate::rows::exchange::reader::RowFile;
-use crate::rows::exchange::sink::{Existing, Sink};
 use crate::rows::exchange::writer::RowWriter;
 use crate::rows::kept::Description;
 use crate::terminal::exit::Outcome;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::ui::Ui;
+use sapwood::files::Format;
+use sapwood::files::{Existing, FileSink, Packing};
 
 const ROWS: usize = 12;
 
-fn formats() -> Vec<FileFormat> {
-    let text = vec![FileFormat::Csv, FileFormat::Jsonl];
+fn formats() -> Vec<Format> {
+    let text = vec![Format::Csv, Format::Jsonl];
     match cfg!(feature = "columnar") {
-        true => [text, vec![FileFormat::Parquet, FileFormat::Arrow]].concat(),
+        true => [text, vec![Format::Parquet, Format::Arrow]].concat(),
         false => text,
     }
 }
@@ -48,10 +47,10 @@ impl Files {
     }
 
     /// A good file, and its rows.
-    fn write(&self, format: FileFormat) -> (Vec<u8>, Vec<String>) {
+    fn write(&self, format: Format) -> (Vec<u8>, Vec<String>) {
         let form = form();
         let path = self.directory.path().join("whole");
-        let sink = Sink::file(&path, Packing::Plain, Existing::Replace).expect("made");
+        let sink = FileSink::file(&path, Packing::Plain, Existing::Replace).expect("made");
         let origin = Origin::new(sapwood::Engine::Hash, &form, &Description::entries(), None);
         let mut writer = RowWriter::new(format, &form, &origin, sink).expect("begun");
         let mut rows = Vec::new();
@@ -72,7 +71,7 @@ impl Files {
         (fs::read(path).expect("there"), rows)
     }
 
-    fn read(&self, format: FileFormat, bytes: &[u8]) -> Outcome<Vec<String>> {
+    fn read(&self, format: Format, bytes: &[u8]) -> Outcome<Vec<String>> {
         let path = self.directory.path().join("damaged");
         fs::write(&path, bytes).expect("a file for the test");
         let form = form();
@@ -105,7 +104,7 @@ fn a_file_that_is_cut_off_is_an_error_or_has_fewer_rows() {
             match files.read(format, &bytes[..end]) {
                 Err(_) => {}
                 Ok(read) => {
-                    assert!(format.as_text().is_some(), "{format:?} up to {end}");
+                    assert!(!format.is_columnar(), "{format:?} up to {end}");
                     // The last value of CSV may be shorter, and the last line may lack its end.
                     let whole = read.len().saturating_sub(1);
                     assert_eq!(read[..whole], rows[..whole], "{format:?} up to {end}");

@@ -13,7 +13,6 @@ use crate::rows::exchange::form::{Cells, Form};
 use crate::rows::kept::Description;
 
 /// The name of the metadata.
-#[cfg_attr(not(feature = "columnar"), expect(dead_code, reason = "text has no metadata"))]
 pub(crate) const METADATA: &str = "sapwood";
 
 /// A table, as a file tells of it.
@@ -56,7 +55,6 @@ impl Origin {
         }
     }
 
-    #[cfg_attr(not(feature = "columnar"), expect(dead_code, reason = "text has no metadata"))]
     pub(crate) fn to_text(&self) -> String {
         let engine = match self.engine {
             EngineName::Ordered => "ordered",
@@ -76,7 +74,6 @@ impl Origin {
     }
 
     /// Reads what [`to_text`](Self::to_text) wrote.
-    #[cfg_attr(not(feature = "columnar"), expect(dead_code, reason = "text has no metadata"))]
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let object: Value = serde_json::from_str(text).ok()?;
         if object.get("version")?.as_u64()? != 1 {

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use crate::args::exchange::FileFormat;
+use sapwood::files::Format as FileFormat;
+
+use crate::args::rows::Format;
 use crate::rows::exchange::cell::Cell;
-#[cfg(feature = "columnar")]
-use crate::rows::exchange::columnar::ColumnFile;
+use crate::rows::exchange::column_reader::ColumnFile;
 use crate::rows::exchange::form::{Form, KEY, VALUE};
 use crate::rows::exchange::origin::Origin;
 use crate::rows::exchange::text_reader::TextFile;
@@ -26,26 +27,27 @@ pub(crate) struct RowFile {
 
 enum From {
     Text(Box<TextFile>),
-    #[cfg(feature = "columnar")]
     Columns(Box<ColumnFile>),
 }
 
 impl RowFile {
     pub(crate) fn open(path: &Path, format: FileFormat, ui: &Ui) -> Outcome<Self> {
         let name = path.display().to_string();
-        match format.as_text() {
+        let text = match format {
+            FileFormat::Csv => Some(Format::Csv),
+            FileFormat::Jsonl => Some(Format::Jsonl),
+            _ => None,
+        };
+        match text {
             Some(text) => {
                 let file = TextFile::open(path, text, ui)?;
                 Ok(Self { origin: None, name, from: From::Text(Box::new(file)) })
             }
-            #[cfg(feature = "columnar")]
             None => {
                 let file = ColumnFile::open(path, format)?;
                 let origin = file.origin()?;
                 Ok(Self { origin, name, from: From::Columns(Box::new(file)) })
             }
-            #[cfg(not(feature = "columnar"))]
-            None => Err(super::file_format::not_built(format.name())),
         }
     }
 
@@ -53,7 +55,6 @@ impl RowFile {
     pub(crate) fn names(&self) -> &[String] {
         match &self.from {
             From::Text(file) => &file.names,
-            #[cfg(feature = "columnar")]
             From::Columns(file) => &file.names,
         }
     }
@@ -68,7 +69,6 @@ impl RowFile {
     pub(crate) fn has_lines(&self) -> bool {
         match &self.from {
             From::Text(file) => file.has_lines(),
-            #[cfg(feature = "columnar")]
             From::Columns(_) => false,
         }
     }
@@ -77,7 +77,6 @@ impl RowFile {
     pub(crate) fn unit(&self) -> &'static str {
         match &self.from {
             From::Text(_) => "line",
-            #[cfg(feature = "columnar")]
             From::Columns(_) => "row",
         }
     }
@@ -86,7 +85,6 @@ impl RowFile {
     pub(crate) fn is_empty(&self) -> bool {
         match &self.from {
             From::Text(file) => file.is_empty(),
-            #[cfg(feature = "columnar")]
             From::Columns(_) => false,
         }
     }
@@ -125,7 +123,6 @@ impl RowFile {
     pub(crate) fn read(self, form: &Form, ui: &Ui, visit: &mut Visit<'_>) -> Outcome {
         match self.from {
             From::Text(file) => file.read(form, ui, visit),
-            #[cfg(feature = "columnar")]
             From::Columns(file) => file.read(form, ui, visit),
         }
     }

@@ -5,9 +5,8 @@
 
 use std::ops::ControlFlow;
 
-use sapwood::Table;
+use sapwood::AnyTable;
 
-use crate::args::exchange::FileFormat;
 use crate::args::key_spec::ColumnType;
 use crate::rows::columns::Columns;
 use crate::rows::exchange::cell::{Cell, Column, Kind, text_of_bytes};
@@ -17,6 +16,7 @@ use crate::rows::rows_table;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::shown;
 use crate::terminal::ui::Ui;
+use sapwood::files::Format;
 
 /// A form that fits.
 #[derive(Debug)]
@@ -30,21 +30,21 @@ pub(crate) struct Survey {
 /// The form that a table has by what is known of it; that of entries where nothing is, or where the
 /// format has no room for it, and why.
 fn own_form(
-    table: &Table,
+    table: &AnyTable,
     description: &Description,
-    format: FileFormat,
+    format: Format,
 ) -> (Form, Option<&'static str>) {
     let keys = || description.keys.clone();
     match &description.columns {
         Columns::Csv(names) => match names.len() {
             // Without its type a file of them would be read as one of bytes.
-            2 if are_entry_names(names) && format.as_text().is_some() => {
+            2 if are_entry_names(names) && !format.is_columnar() => {
                 (Form::entries(), Some("its columns are called key and value"))
             }
             _ => (Form::cells(names, keys()), None),
         },
         Columns::Json => match format {
-            FileFormat::Jsonl => (Form::lines(keys()), None),
+            Format::Jsonl => (Form::lines(keys()), None),
             _ => (Form::entries(), Some("rows of JSON lines need not have the same columns")),
         },
         // Rows of a schema are not surveyed: each is one of its columns.
@@ -65,9 +65,9 @@ fn are_entry_names(names: &[String]) -> bool {
 
 /// Finds the form in which a table is written.
 pub(crate) fn survey(
-    table: &Table,
+    table: &AnyTable,
     description: &Description,
-    format: FileFormat,
+    format: Format,
     raw: bool,
     ui: &Ui,
 ) -> Outcome<Survey> {
@@ -102,7 +102,7 @@ pub(crate) fn survey(
         }
         ControlFlow::Continue(()) => {
             let form = match form {
-                Form::Cells(mut cells) if format.as_text().is_none() => {
+                Form::Cells(mut cells) if format.is_columnar() => {
                     for (index, guess) in guesses.into_iter().enumerate() {
                         (cells.columns[index], cells.absent[index]) =
                             guess.settle(&cells.columns[index]);
@@ -119,7 +119,7 @@ pub(crate) fn survey(
 /// A walk over all entries.
 struct Walk<'f> {
     form: &'f Form,
-    format: FileFormat,
+    format: Format,
     rows: u64,
     guesses: Vec<Guess>,
     key: Vec<u8>,
@@ -127,7 +127,7 @@ struct Walk<'f> {
 }
 
 impl<'f> Walk<'f> {
-    fn new(form: &'f Form, format: FileFormat) -> Self {
+    fn new(form: &'f Form, format: Format) -> Self {
         let guesses = match form {
             Form::Cells(cells) => {
                 (0..cells.columns.len()).map(|index| Guess::of(cells.keys.kind_of(index))).collect()
@@ -150,7 +150,7 @@ impl<'f> Walk<'f> {
         if self.value != value {
             return Err("the value has other bytes than its columns say".to_owned());
         }
-        if self.format.as_text().is_some() {
+        if !self.format.is_columnar() {
             for (cell, column) in cells.iter().zip(columns) {
                 self.look_at_text(cell, column)?;
             }
@@ -178,7 +178,7 @@ impl<'f> Walk<'f> {
             Cell::Bytes(bytes) => bytes.is_empty(),
             _ => false,
         };
-        if is_empty && column.optional && self.format == FileFormat::Csv {
+        if is_empty && column.optional && self.format == Format::Csv {
             return Err(format!("an empty `{}` would be a missing one", column.name));
         }
         Ok(())

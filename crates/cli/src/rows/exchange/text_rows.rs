@@ -1,18 +1,19 @@
 //! Rows of CSV and JSON lines as their text, one after the other, each with the line it stands on: for `sapwood
 //! import`, which has entries back byte for byte.
 //!
-//! *Not for* rows of types, which [`FileSource`](crate::rows::frames::FileSource) reads.
+//! *Not for* rows of types, which [`FileSource`](sapwood::files::FileSource) reads.
 
 use std::io::{BufRead, BufReader, Read};
 
 use serde_json::{Map, Value};
 
 use crate::args::rows::Format;
-use crate::rows::columns::{Columns, Renamed, distinct_names};
+use crate::rows::columns::Columns;
 use crate::rows::lines::{Lines, NotingReader, byte_order_mark, unclosed};
-use crate::rows::source::{Source, plain};
+use crate::rows::source::Source;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{plural, quoted};
+use sapwood::files::{Renamed, distinct_names, plain};
 
 /// The longest line of JSON that is read: no longer value could be kept.
 const LINE_BYTES_MAX: u64 = sapwood::VALUE_BYTES_MAX as u64;

@@ -1,70 +1,106 @@
 //! Rows in a file of any format.
 
-use std::io;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::Write;
 
-use crate::args::exchange::FileFormat;
-use crate::rows::exchange::cell::Cell;
-#[cfg(feature = "columnar")]
-use crate::rows::exchange::columnar::ColumnWriter;
+use sapwood::files::{FileSink, FileWriter, Format};
+use sapwood::schema::{Type, Value};
+
+use crate::rows::exchange::cell::{Cell, Kind, text_of_bytes};
 use crate::rows::exchange::form::Form;
-use crate::rows::exchange::origin::Origin;
-use crate::rows::exchange::sink::{Sink, Trouble};
-use crate::rows::exchange::text_writer::TextWriter;
-use crate::terminal::exit::Outcome;
+use crate::rows::exchange::origin::{METADATA, Origin};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Writes rows, one after the other.
 pub(crate) struct RowWriter {
+    kinds: Vec<Kind>,
+    is_columnar: bool,
     to: To,
-    trouble: Trouble,
 }
 
 enum To {
-    Text(Box<TextWriter>),
-    #[cfg(feature = "columnar")]
-    Columns(Box<ColumnWriter>),
+    Rows(Box<FileWriter>),
+    /// Each row has one cell, its line.
+    Lines(Box<FileSink>),
 }
 
 impl RowWriter {
     pub(crate) fn new(
-        format: FileFormat,
+        format: Format,
         form: &Form,
         origin: &Origin,
-        sink: Sink,
+        sink: FileSink,
     ) -> Outcome<Self> {
-        let trouble = sink.trouble();
-        let to = match format.as_text() {
-            Some(text) => {
-                TextWriter::new(text, form, sink).map(|writer| To::Text(Box::new(writer)))
-            }
-            #[cfg(feature = "columnar")]
-            None => ColumnWriter::new(format, form.columns(), origin, sink)
-                .map(|writer| To::Columns(Box::new(writer))),
-            #[cfg(not(feature = "columnar"))]
-            None => {
-                let _ = origin;
-                return Err(super::file_format::not_built(format.name()));
+        let (kinds, is_columnar) =
+            (form.columns().iter().map(|column| column.kind).collect(), format.is_columnar());
+        let to = match (form, format) {
+            (Form::Lines { .. }, Format::Jsonl) => To::Lines(Box::new(sink)),
+            _ => {
+                let types: Vec<Type> =
+                    form.columns().iter().map(|it| type_of(it.kind, is_columnar)).collect();
+                let names = form.columns().iter().map(|column| column.name.as_str());
+                let metadata = HashMap::from([(METADATA.to_owned(), origin.to_text())]);
+                let columns = names.zip(&types);
+                To::Rows(Box::new(FileWriter::with_metadata(format, columns, metadata, sink)?))
             }
         };
-        let to = to.map_err(|error| trouble.failure(&error))?;
-        Ok(Self { to, trouble })
+        Ok(Self { kinds, is_columnar, to })
     }
 
     pub(crate) fn write(&mut self, cells: &[Cell<'_>]) -> Outcome {
-        let written = match &mut self.to {
-            To::Text(writer) => writer.write(cells),
-            #[cfg(feature = "columnar")]
-            To::Columns(writer) => writer.write(cells),
-        };
-        written.map_err(|error| self.trouble.failure(&error))
+        match &mut self.to {
+            To::Rows(writer) => {
+                let row = cells.iter().zip(&self.kinds);
+                let row: Vec<Value<'_>> =
+                    row.map(|(cell, kind)| value(cell, *kind, self.is_columnar)).collect();
+                Ok(writer.write(&row)?)
+            }
+            To::Lines(sink) => {
+                let [Cell::Text(line)] = cells else { unreachable!("lines are texts") };
+                let written = sink.write_all(line.as_bytes()).and_then(|()| sink.write_all(b"\n"));
+                written.map_err(|error| Failure::from(sink.failure(&error)))
+            }
+        }
     }
 
     /// Ends the file. Without it there is none.
     pub(crate) fn finish(self) -> Outcome {
-        let sink: io::Result<Sink> = match self.to {
-            To::Text(writer) => writer.finish(),
-            #[cfg(feature = "columnar")]
-            To::Columns(writer) => writer.finish(),
-        };
-        sink.map_err(|error| self.trouble.failure(&error))?.finish()
+        match self.to {
+            To::Rows(writer) => writer.finish()?,
+            To::Lines(sink) => sink.finish()?,
+        }
+        Ok(())
+    }
+}
+
+/// The type of a column in a file. No type of Arrow holds all numbers of 128 bits, and text has no bytes.
+fn type_of(kind: Kind, is_columnar: bool) -> Type {
+    match kind {
+        Kind::Bool => Type::Bool,
+        Kind::Int { bits: 128, .. } => Type::Text,
+        Kind::Int { bits, signed: true } => Type::Int(bits),
+        Kind::Int { bits, signed: false } => Type::UInt(bits),
+        Kind::Float32 => Type::F32,
+        Kind::Float64 => Type::F64,
+        Kind::Bytes if is_columnar => Type::Bytes,
+        Kind::Text | Kind::Bytes => Type::Text,
+    }
+}
+
+fn value<'c>(cell: &'c Cell<'_>, kind: Kind, is_columnar: bool) -> Value<'c> {
+    match cell {
+        Cell::Null => Value::Null,
+        Cell::Bool(value) => Value::Bool(*value),
+        Cell::Int(number) if matches!(kind, Kind::Int { bits: 128, .. }) && is_columnar => {
+            Value::text(number.to_string())
+        }
+        Cell::Int(number) => Value::Int(*number),
+        Cell::Float32(number) if is_columnar => Value::Float((*number).into()),
+        Cell::Float32(number) => Value::Float((*number).into()).shown_as(&Type::F32),
+        Cell::Float64(number) => Value::Float(*number),
+        Cell::Text(text) => Value::Text(Cow::Borrowed(text)),
+        Cell::Bytes(bytes) if is_columnar => Value::Bytes(Cow::Borrowed(bytes)),
+        Cell::Bytes(bytes) => Value::Text(text_of_bytes(bytes)),
     }
 }

@@ -3,12 +3,9 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sapwood::Table;
-use sapwood::schema::Type;
-use sapwood::sql::{
-    BATCH_ROWS, Batch, Data, Request, Scan, Sink, Source, SourceColumn, SourceResult, Strings,
-    Vector,
-};
+use sapwood::AnyTable;
+use sapwood::schema::{BATCH_ROWS, Batch, Data, Scan, Sink, SourceColumn, Strings, Type, Vector};
+use sapwood::sql::{Request, Source, SourceResult};
 
 use crate::rows::columns::Columns;
 use crate::rows::rows_table;
@@ -16,7 +13,7 @@ use crate::rows::stored::StoredFields;
 
 /// Such a table: its columns are text. A row of JSON lines is its line, in the column `row`.
 pub(super) struct TextTable {
-    table: Table,
+    table: AnyTable,
     columns: Vec<SourceColumn>,
     /// Whether rows are lines.
     is_lines: bool,
@@ -24,7 +21,7 @@ pub(super) struct TextTable {
 
 impl TextTable {
     /// The table; none if its rows are no text.
-    pub(super) fn new(table: Table, columns: &Columns) -> Option<TextTable> {
+    pub(super) fn new(table: AnyTable, columns: &Columns) -> Option<TextTable> {
         let (names, is_lines) = match columns {
             Columns::Csv(names) => (names.clone(), false),
             Columns::Json => (vec!["row".to_owned()], true),

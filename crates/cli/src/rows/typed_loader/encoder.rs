@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use sapwood::schema::{Cell, RowFormat, Type};
-use sapwood::sql::{Batch, Source};
+use sapwood::files::FileSource;
+use sapwood::schema::{Batch, Cell, RowFormat, Type};
 
 use super::runs::Prefix;
-use crate::rows::frames::FileSource;
 use crate::rows::rows_table;
 
 /// In which order rows are wanted.

@@ -9,8 +9,8 @@ use sapwood::rollup::{
     Aggregation, Column, Dimension, Granularity, Metric, Query, RowBatch, Schema, Value,
 };
 use sapwood::{
-    Cut, Db, DbOptions, Durability, HashTableOptions, OrderedTableOptions, RecordLayout, Result,
-    RollupTableOptions, Table, Transaction, TreeTableOptions,
+    AnyTable, Cut, Db, DbOptions, Durability, HashTableOptions, OrderedTableOptions, RecordLayout,
+    Result, RollupTableOptions, TableRef, Transaction, TreeTableOptions,
 };
 use sapwood_disk::SimDisk;
 
@@ -258,26 +258,26 @@ impl Op {
     }
 
     /// As [`run`](Self::run), in a transaction.
-    fn run_in(&self, tx: &Transaction<'_>, table: &Table) -> Result<()> {
+    fn run_in(&self, tx: &Transaction<'_>, table: &AnyTable) -> Result<()> {
         match self {
-            Op::Put(key, value) => tx.put(table, key, value),
-            Op::Remove(key) => tx.remove(table, key).map(drop),
+            Op::Put(key, value) => tx.table(table).put(key, value),
+            Op::Remove(key) => tx.table(table).remove(key).map(drop),
             Op::Write(key, at, byte) => {
                 let write = |value: &mut sapwood::ValueMut<'_>| {
                     if let Some(there) = value.get_mut(*at) {
                         *there = *byte;
                     }
                 };
-                tx.update(table, key, write).map(drop)
+                tx.table(table).update(key, write).map(drop)
             }
             Op::Set(key, value) => {
-                tx.update(table, key, |there| there.set(value))?.unwrap_or(Ok(()))
+                tx.table(table).update(key, |there| there.set(value))?.unwrap_or(Ok(()))
             }
-            Op::Add(key, delta) => tx.add(table, key, *delta).map(drop),
+            Op::Add(key, delta) => tx.table(table).add(key, *delta).map(drop),
         }
     }
 
-    fn run(&self, table: &Table) -> Result<()> {
+    fn run(&self, table: &AnyTable) -> Result<()> {
         match self {
             Op::Put(key, value) => table.put(key, value),
             Op::Remove(key) => table.remove(key).map(drop),
@@ -375,7 +375,7 @@ pub(super) fn contents(db: &Db) -> Result<Tables> {
     names.map(|name| entries(&name).map(|entries| (name, entries))).collect()
 }
 
-fn entries(table: &Table) -> Result<Entries> {
+fn entries(table: &AnyTable) -> Result<Entries> {
     let mut entries = Entries::new();
     let walked = table.for_each(|key, value| {
         entries.insert(key.to_vec(), value.to_vec());
@@ -495,12 +495,8 @@ impl World {
         let mut table = self.db().table(name)?;
         let mut is_lasting = self.setting.durability == Durability::Sync;
         if !is_lasting && self.rng.u8(..8) == 0 && name != VOLATILE {
-            table = match table {
-                Table::Ordered(table) => table.with_durability(Durability::Sync).into(),
-                Table::Hash(table) => table.with_durability(Durability::Sync).into(),
-                other => other,
-            };
-            is_lasting = !is_tree(name);
+            table = table.with_durability(Durability::Sync);
+            is_lasting = true;
         }
         op.run(&table)?;
         if is_lasting && name != VOLATILE {
@@ -625,9 +621,9 @@ impl World {
                     false => table.merge()?,
                 }
             }
-            8..14 => match self.db().table(name)? {
-                Table::Hash(table) if self.rng.u8(..3) == 0 => drop(table.compact(0.5)?),
-                Table::Hash(table) => {
+            8..14 => match self.db().table(name)?.resolve() {
+                TableRef::Hash(table) if self.rng.u8(..3) == 0 => drop(table.compact(0.5)?),
+                TableRef::Hash(table) => {
                     let cut = if self.rng.bool() { Cut::Full } else { Cut::Incremental };
                     table.checkpoint(cut)?;
                 }

@@ -78,10 +78,10 @@ fn change_some(db: &Db, table: &OrderedTable, all: &mut Entries, rng: &mut Rng) 
         9 => {
             let other = near_key(all, rng);
             db.transaction(|transaction| {
-                let there = transaction.get(table, &key)?;
+                let there = transaction.table(table).get(&key)?;
                 assert_eq!(there.as_ref(), all.get(&key));
-                transaction.put(table, &other, &value)?;
-                transaction.remove(table, &key)
+                transaction.table(table).put(&other, &value)?;
+                transaction.table(table).remove(&key)
             })
             .expect("it commits");
             if other != key {
@@ -172,7 +172,7 @@ fn a_lazy_writer_changes_what_it_needs() {
                         assert_eq!(least, all.pop_first());
                     }
                     3 => {
-                        let last = table.last().expect("read").map(|entry| entry.to_owned());
+                        let last = table.last().expect("read").map(|entry| entry.into_pair());
                         assert_eq!(
                             last.as_ref().map(|(key, value)| (key, value)),
                             all.last_key_value()

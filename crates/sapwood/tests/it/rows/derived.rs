@@ -82,13 +82,13 @@ fn structs_come_back_as_they_were_put() {
         rows.put(&mixed(1)).expect("put");
         assert_eq!(rows.insert(&mixed(1)), Ok(false));
         rows.put_many(&[mixed(2), Mixed { note: Some("x".into()), ..mixed(3) }]).expect("put");
-        assert_eq!(rows.get(&[2.into(), "an oak".into()]), Ok(Some(mixed(2))));
-        assert_eq!(rows.get(&[4.into(), "an oak".into()]), Ok(None));
+        assert_eq!(rows.get((2, "an oak")), Ok(Some(mixed(2))));
+        assert_eq!(rows.get((4, "an oak")), Ok(None));
         // A column that the struct does not know.
         db.add_column("t", "extra", sapwood::schema::Type::Text).expect("added");
         rows.put(&mixed(4)).expect("put");
-        assert_eq!(rows.get(&[4.into(), "an oak".into()]), Ok(Some(mixed(4))));
-        assert_eq!(rows.get(&[1.into(), "an oak".into()]), Ok(Some(mixed(1))));
+        assert_eq!(rows.get((4, "an oak")), Ok(Some(mixed(4))));
+        assert_eq!(rows.get((1, "an oak")), Ok(Some(mixed(1))));
         assert!(db.rows("t").expect("rows").typed::<Mixed>().is_ok());
         db.drop_table("t").expect("dropped");
     }
@@ -106,7 +106,7 @@ fn structs_without_a_key_are_numbered() {
     let lines = db.rows("lines").expect("rows").typed::<Line>().expect("its columns");
     let line = || Line { text: "an oak".to_owned() };
     assert_eq!((lines.put(&line()), lines.put(&line())), (Ok(Some(1)), Ok(Some(2))));
-    assert_eq!(lines.get(&[2.into()]), Ok(Some(line())));
+    assert_eq!(lines.get(2), Ok(Some(line())));
 }
 
 #[test]

@@ -199,26 +199,27 @@ fn structs_are_changed_in_transactions() {
     for engine in ENGINES {
         let db = Db::in_memory();
         create(&db, "planes", engine, Some(&Plane::schema())).expect("made");
-        let planes = db.rows("planes").expect("rows").typed::<Plane>().expect("its columns");
+        let rows = db.rows("planes").expect("rows");
+        let planes = rows.typed::<Plane>().expect("its columns");
         // A column that the struct does not know stays as it is.
         db.add_column("planes", "owner", Type::Text).expect("added");
-        planes.rows().put(&["N14228".into(), 1.into(), "ada".into()]).expect("put");
-        let key = ["N14228".into()];
+        rows.put(&["N14228".into(), 1.into(), "ada".into()]).expect("put");
+        let key = "N14228";
         db.transaction(|tx| {
-            let planes = tx.typed_rows(&planes);
-            assert_eq!(planes.get(&key)?, Some(plane(1)));
-            assert!(planes.update(&key, |plane| plane.seats += 1)?);
+            let planes = tx.rows(&planes);
+            assert_eq!(planes.get(key)?, Some(plane(1)));
+            assert!(planes.update(key, |plane| plane.seats += 1)?);
             assert!(!planes.insert(&plane(9))?);
-            let other = planes.update(&key, |plane| plane.tail.push('x'));
+            let other = planes.update(key, |plane| plane.tail.push('x'));
             assert!(matches!(other, Err(Error::Schema { cause: Cause::Schema(_), .. })));
-            assert_eq!(planes.get(&key)?, Some(plane(2)));
+            assert_eq!(planes.get(key)?, Some(plane(2)));
             Ok(())
         })
         .expect("committed");
-        let row = planes.rows().get(&key).expect("read").expect("it is there");
+        let row = rows.get(&[key.into()]).expect("read").expect("it is there");
         assert_eq!(row, ["N14228".into(), 2.into(), "ada".into()], "{engine:?}");
-        assert_eq!(db.transaction(|tx| tx.typed_rows(&planes).remove(&key)), Ok(true));
-        assert_eq!(db.transaction(|tx| tx.typed_rows(&planes).put(&plane(7)).map(drop)), Ok(()));
-        assert_eq!(planes.get(&key), Ok(Some(plane(7))));
+        assert_eq!(db.transaction(|tx| tx.rows(&planes).remove(key)), Ok(true));
+        assert_eq!(db.transaction(|tx| tx.rows(&planes).put(&plane(7)).map(drop)), Ok(()));
+        assert_eq!(planes.get(key), Ok(Some(plane(7))));
     }
 }

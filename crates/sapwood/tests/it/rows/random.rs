@@ -281,7 +281,7 @@ fn check(rows: &Rows, oracle: &Oracle, engine: Engine) {
     let column = rows.schema().key_columns()[0];
     let first = [middle[column].clone()];
     let mut with_first = Vec::new();
-    let scanned = rows.scan(&first..=&first, Direction::Descending, |row| {
+    let scanned = rows.scan(first.clone()..=first.clone(), Direction::Descending, |row| {
         with_first.push(row.to_values().expect("a row"));
         ControlFlow::<()>::Continue(())
     });

@@ -2,8 +2,8 @@
 
 use sapwood::rollup::Schema;
 use sapwood::{
-    Engine, HashStats, HashTableOptions, OrderedStats, OrderedTableOptions, RecordLayout,
-    RollupTableOptions, Table, TableStats, TreeKind, TreeStats, TreeTableOptions,
+    AnyTable, Engine, HashStats, HashTableOptions, OrderedStats, OrderedTableOptions, RecordLayout,
+    RollupTableOptions, TableRef, TableStats, TreeKind, TreeStats, TreeTableOptions,
 };
 
 use crate::command::arguments::is;
@@ -116,7 +116,7 @@ pub(super) fn create(call: &mut Call<'_>) -> Answer {
 const NO_SCHEMA: Refusal =
     Refusal::text("ERR a roll-up needs a SCHEMA: a dataSchema of Druid, as JSON");
 
-fn keyed(table: impl Into<Table>) -> Handle {
+fn keyed(table: impl Into<AnyTable>) -> Handle {
     Handle::Keyed(table.into())
 }
 
@@ -179,9 +179,9 @@ pub(super) fn info(call: &mut Call<'_>) -> Answer {
             return Ok(());
         }
     };
-    let record = match table {
-        Table::Hash(table) => table.layout(),
-        Table::Tree(table) => table.layout(),
+    let record = match table.resolve() {
+        TableRef::Hash(table) => table.layout(),
+        TableRef::Tree(table) => table.layout(),
         _ => RecordLayout::Variable,
     };
     let kind = table.as_tree().map(|tree| word_of(tree.kind(), TREES));

@@ -1,6 +1,6 @@
 //! Commands on entries whose keys they name.
 
-use sapwood::Table;
+use sapwood::AnyTable;
 
 use crate::command::arguments::{integer, is};
 use crate::command::{Answer, Call};
@@ -84,7 +84,7 @@ pub(super) fn mget(call: &mut Call<'_>) -> Answer {
 
 fn counted(
     call: &mut Call<'_>,
-    is_counted: impl Fn(&Table, &[u8]) -> sapwood::Result<bool>,
+    is_counted: impl Fn(&AnyTable, &[u8]) -> sapwood::Result<bool>,
 ) -> Answer {
     let keys = &call.args[2..];
     let (table, reply) = open(call)?;

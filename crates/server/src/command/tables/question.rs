@@ -6,7 +6,7 @@ use sapwood::aggregate::{
     Aggregate, Execution, Executor, Group, Layout, Mismatches, Missing, OrderBy, Predicate, Query,
     Selection,
 };
-use sapwood::{Error, Table};
+use sapwood::{AnyTable, Error};
 
 use crate::command::arguments::is;
 use crate::refusal::{Refusal, SYNTAX};
@@ -101,7 +101,7 @@ impl Scope {
     }
 
     /// The layout: of the clause, or else of the table.
-    pub(super) fn layout(&mut self, table: &Table) -> Option<Layout> {
+    pub(super) fn layout(&mut self, table: &AnyTable) -> Option<Layout> {
         self.layout.take().or_else(|| table.fields().cloned())
     }
 }
@@ -180,7 +180,7 @@ pub(super) enum Asked {
 impl Question {
     pub(super) fn parse(
         words: &mut Words<'_>,
-        table: &Table,
+        table: &AnyTable,
         threads: usize,
         asked: Asked,
     ) -> Result<Question, Refusal> {
@@ -254,6 +254,6 @@ fn size(number: u64) -> usize {
 }
 
 /// The refusal of a table without a layout, where a layout is needed.
-pub(super) fn no_layout(table: &Table) -> Refusal {
+pub(super) fn no_layout(table: &AnyTable) -> Refusal {
     super::refused(Error::NoFields { table: table.name().into() })
 }

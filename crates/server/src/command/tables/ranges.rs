@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, ControlFlow};
 
-use sapwood::{Direction, Engine, Table};
+use sapwood::{AnyTable, Direction, Engine, TableRef};
 
 use crate::command::arguments::{integer, is};
 use crate::command::{Answer, Call};
@@ -68,7 +68,7 @@ fn answer_range(call: &mut Call<'_>, min: &[u8], max: &[u8], direction: Directio
     })
 }
 
-fn expect_order(table: &Table) -> Answer {
+fn expect_order(table: &AnyTable) -> Answer {
     match table.engine() {
         Engine::Hash => {
             let name = table.name();
@@ -79,7 +79,12 @@ fn expect_order(table: &Table) -> Answer {
 }
 
 impl Range {
-    fn answer(&self, table: &Table, reply: &mut Reply<'_>, go_on: impl Fn() -> Answer) -> Answer {
+    fn answer(
+        &self,
+        table: &AnyTable,
+        reply: &mut Reply<'_>,
+        go_on: impl Fn() -> Answer,
+    ) -> Answer {
         let mut entries = Entries::new(self.shown, reply.protocol());
         let (Some((begin, limit)), 1..) = (&self.bounds, self.count) else {
             entries.write(reply);
@@ -178,20 +183,20 @@ pub(super) fn scan(call: &mut Call<'_>) -> Answer {
 }
 
 impl Step {
-    fn answer(&self, table: &Table, reply: &mut Reply<'_>) -> Answer {
+    fn answer(&self, table: &AnyTable, reply: &mut Reply<'_>) -> Answer {
         let mut entries = Entries::new(self.shown, reply.protocol());
         let mut visit = |key: &[u8], value: &[u8]| {
             if self.pattern.as_ref().is_none_or(|pattern| glob::matches(pattern, key)) {
                 entries.push(key, value);
             }
         };
-        let next = match (table, &self.from) {
-            (Table::Hash(table), Cursor::Number(from)) => {
+        let next = match (table.resolve(), &self.from) {
+            (TableRef::Hash(table), Cursor::Number(from)) => {
                 let count = usize::try_from(self.count).unwrap_or(usize::MAX);
                 Cursor::Number(table.scan_from(*from, count, visit).map_err(refused)?)
             }
-            (Table::Hash(_), Cursor::Behind(_)) => return Err(INVALID_CURSOR),
-            (table, from) => {
+            (TableRef::Hash(_), Cursor::Behind(_)) => return Err(INVALID_CURSOR),
+            (_, from) => {
                 let begin = match from {
                     Cursor::Number(0) => Bound::Unbounded,
                     Cursor::Number(_) => return Err(INVALID_CURSOR),

@@ -138,8 +138,12 @@ fn cell(reply: &mut Reply<'_>, value: &Value<'_>) {
 }
 
 impl Named<'_> {
-    /// Refuses tables of the server's own, and those on which the user has not the rights.
+    /// Refuses files of the server's machine, tables of the server's own, and those on which the user has not the
+    /// rights.
     fn expect_allowed(&self, name: &TableName) -> SourceResult<()> {
+        if name.is_file {
+            return Err(format!("a server reads no files: `{name}` is read by its client"));
+        }
         let [table] = &name.parts[..] else { return Ok(()) };
         if is_own(table.as_bytes()) {
             return Err(

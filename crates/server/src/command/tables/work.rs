@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use sapwood::Table;
+use sapwood::AnyTable;
 use sapwood::aggregate::Progress;
 
 use crate::command::arguments::{integer, is};
@@ -20,7 +20,7 @@ use crate::replicas::Replicas;
 use super::{CANCELLED, cells, open, unfit};
 
 /// What a job works on.
-pub(super) struct Work<'w, T = Table> {
+pub(super) struct Work<'w, T = AnyTable> {
     pub(super) table: &'w T,
     pub(super) running: &'w Running,
     /// `None` of a job inside a transaction, which has the databases for itself.
