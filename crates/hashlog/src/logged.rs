@@ -17,7 +17,7 @@ use crate::map::HashLog;
 use crate::ops::by_layout;
 use crate::ops::rmw::Rmw;
 use crate::record::Form;
-use crate::record::value::ValueMut;
+use crate::record::value::{ChangeValue, ValueMut};
 
 /// Keys of a batch whose latches are taken together.
 const GROUP: usize = 32;
@@ -62,11 +62,8 @@ struct Latched<'t> {
     _latches: Vec<Latch<'t>>,
 }
 
-/// A change of a value, as an operation takes it from its caller.
-pub(crate) type ChangeValue<'c> = dyn FnMut(&mut ValueMut<'_>) + 'c;
-
 /// A decision about a value, as an operation takes it from its caller.
-pub(crate) type Decide<'c> = dyn FnMut(Option<&[u8]>) -> Compute + 'c;
+type Decide<'c> = dyn FnMut(Option<&[u8]>) -> Compute + 'c;
 
 impl HashLog {
     fn stripe(&self, key: &[u8]) -> Result<usize> {

@@ -13,13 +13,12 @@ use sapwood_engine::{Compute, Computed, Journal, Upsert};
 
 use crate::error::Result;
 use crate::journal::LatchedJournal;
-use crate::logged::ChangeValue;
 use crate::ops::by_layout;
 use crate::ops::rmw::Rmw;
 use crate::ops::store::Store;
 use crate::options::Layout;
 use crate::record::in_place::Write;
-use crate::record::value::{ValueMut, with_scratch};
+use crate::record::value::{ChangeValue, ValueMut, with_scratch};
 use crate::record::{Fixed, Form};
 
 #[cfg(doc)]

@@ -119,6 +119,9 @@ impl Tree {
                 Node::Inner(inner) => inner,
             };
             let found = (0..inner.len()).find_map(|at| {
+                if at + AHEAD < inner.len() {
+                    self.arena.prefetch(inner.child(at + AHEAD), HEAD_LINES);
+                }
                 let child = self.node(guard, inner.child(at));
                 let entries = match child {
                     Node::Chunk(chunk) => chunk.live_len(),

@@ -18,6 +18,9 @@ enum Bytes<'a> {
     Any { bytes: &'a mut Vec<u8>, min: usize, max: usize },
 }
 
+/// A change of a value, as an operation takes it from its caller.
+pub(crate) type ChangeValue<'c> = dyn FnMut(&mut ValueMut<'_>) + 'c;
+
 impl<'a> ValueMut<'a> {
     pub(crate) fn of_word(word: &'a mut [u8; 8]) -> ValueMut<'a> {
         ValueMut { bytes: Bytes::Word(word) }
