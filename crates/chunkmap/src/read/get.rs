@@ -4,6 +4,9 @@ use crate::error::Result;
 use crate::map::{ChunkMap, check_key};
 use crate::node::chunk::{Find, Wanted};
 
+#[cfg(doc)]
+use crate::error::Error;
+
 impl ChunkMap {
     /// Reads a value in place: `read` gets its bytes, which stay as they are until
     /// it returns. `None` if the key is absent.

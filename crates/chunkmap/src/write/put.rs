@@ -7,6 +7,9 @@ use crate::tree::Found;
 use crate::write::entry::Fresh;
 use crate::write::lock::{Intent, Writer};
 
+#[cfg(doc)]
+use crate::error::Error;
+
 impl ChunkMap {
     /// Puts a value, whether there was one or not; true if it replaced one.
     ///

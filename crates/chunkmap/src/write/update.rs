@@ -12,6 +12,9 @@ use crate::write::entry::Fresh;
 use crate::write::lock::{Intent, Writer};
 use crate::write::value::ValueMut;
 
+#[cfg(doc)]
+use crate::error::Error;
+
 impl ChunkMap {
     /// Changes a value in place, atomically for every reader; `None` if the key is
     /// absent. The closure runs at most once, and may change the length through

@@ -37,7 +37,7 @@ impl Default for LogOptions {
 pub struct LogStart {
     /// The first record that is wanted.
     pub lsn: Lsn,
-    /// The number of the part that it is in, as [`Log::position`] said.
+    /// The number of the part that it is in, as [`Log::position`](super::Log::position) said.
     pub part: u64,
     /// The log was synced up to there: one that ends before is damaged.
     pub durable: Lsn,
