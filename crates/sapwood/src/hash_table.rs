@@ -58,8 +58,8 @@ pub struct Shared {
     /// Keeps other processes out of the directory for as long as a handle could write to it.
     directory: Option<Arc<Directory>>,
     pub(crate) kept: Kept,
-    /// True where a change may end at once: no log has it, and the engine has such changes.
-    ends_at_once: bool,
+    /// True where the engine has fast changes, and no log has them.
+    has_fast_path: bool,
 }
 
 impl Table<Hash> {
@@ -70,9 +70,9 @@ impl Table<Hash> {
         directory: Option<Arc<Directory>>,
         kept: Kept,
     ) -> Self {
-        let ends_at_once = log.ends_at_once() && kept.is_in_memory();
+        let has_fast_path = log.has_fast_path() && kept.is_in_memory();
         let formats = OnceLock::new();
-        Self::of(Arc::new(Shared { name, log, fields, formats, directory, kept, ends_at_once }))
+        Self::of(Arc::new(Shared { name, log, fields, formats, directory, kept, has_fast_path }))
     }
 
     /// Gives the table its columns, unless it has them.
@@ -391,8 +391,8 @@ impl Table<Hash> {
     /// Runs a change that ends at once, if it does: without a wait, an error, or a call. Programs have
     /// a copy of it wherever they call an operation; what is left is done out of line.
     #[inline(always)]
-    fn change_at_once<R>(&self, change: impl FnOnce(&HashLog) -> Option<R>) -> Option<R> {
-        let Shared { log, kept, ends_at_once: true, .. } = &*self.shared else { return None };
+    fn try_change_fast<R>(&self, change: impl FnOnce(&HashLog) -> Option<R>) -> Option<R> {
+        let Shared { log, kept, has_fast_path: true, .. } = &*self.shared else { return None };
         let _shared = kept.keys.share_at_once()?;
         change(log)
     }

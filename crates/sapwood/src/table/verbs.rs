@@ -199,6 +199,17 @@ pub trait SortedVerbs: Verbs {
 
     fn nearest<'a>(table: &'a Table<Self>, nearest: Nearest<'_>) -> Result<Option<Entry<'a>>>;
 
+    fn count(table: &Table<Self>, bounds: Bounds<'_>) -> Result<u64> {
+        let mut count = 0;
+        let _end = Self::scan_keys(table, bounds, Direction::Ascending, |_key| {
+            count += 1;
+            ControlFlow::<()>::Continue(())
+        })?;
+        Ok(count)
+    }
+
+    fn nth(table: &Table<Self>, rank: u64) -> Result<Option<Entry<'_>>>;
+
     fn pop(table: &Table<Self>, end: Direction) -> Result<Option<(Vec<u8>, Vec<u8>)>>;
 
     fn remove_range(table: &Table<Self>, bounds: Bounds<'_>) -> Result<u64>;
