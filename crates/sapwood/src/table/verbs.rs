@@ -42,7 +42,7 @@ pub enum Nearest<'k> {
 
 impl<'k> Nearest<'k> {
     /// The range whose first entry in the direction is the one that is meant.
-    pub fn range(self) -> (Bounds<'k>, Direction) {
+    pub(crate) fn range(self) -> (Bounds<'k>, Direction) {
         use Bound::{Excluded, Included, Unbounded};
         match self {
             Nearest::First => ((Unbounded, Unbounded), Direction::Ascending),
