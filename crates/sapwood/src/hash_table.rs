@@ -58,7 +58,7 @@ pub struct Shared {
     /// Keeps other processes out of the directory for as long as a handle could write to it.
     directory: Option<Arc<Directory>>,
     pub(crate) kept: Kept,
-    /// True where a change may end at once: no log has it, and the engine has such changes.
+    /// True where the engine has fast changes, and no log has them.
     has_fast_path: bool,
 }
 
@@ -391,7 +391,7 @@ impl Table<Hash> {
     /// Runs a change that ends at once, if it does: without a wait, an error, or a call. Programs have
     /// a copy of it wherever they call an operation; what is left is done out of line.
     #[inline(always)]
-    fn change_fast<R>(&self, change: impl FnOnce(&HashLog) -> Option<R>) -> Option<R> {
+    fn try_change_fast<R>(&self, change: impl FnOnce(&HashLog) -> Option<R>) -> Option<R> {
         let Shared { log, kept, has_fast_path: true, .. } = &*self.shared else { return None };
         let _shared = kept.keys.share_at_once()?;
         change(log)

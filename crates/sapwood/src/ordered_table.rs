@@ -519,6 +519,24 @@ impl SortedVerbs for Ordered {
         Ok(table.named(entry)?.map(Entry::in_place))
     }
 
+    fn count(table: &OrderedTable, bounds: Bounds<'_>) -> Result<u64> {
+        match table.in_place() {
+            None => Ok(table.map()?.count(bounds)),
+            Some(stored) => {
+                let mut count = 0;
+                let _end = stored.scan(&bounds, Direction::Ascending, |_key, _value| {
+                    count += 1;
+                    ControlFlow::<()>::Continue(())
+                })?;
+                Ok(count)
+            }
+        }
+    }
+
+    fn nth(table: &OrderedTable, rank: u64) -> Result<Option<Entry<'_>>> {
+        Ok(table.named(table.map()?.nth(rank))?.map(Entry::in_place))
+    }
+
     fn pop(table: &OrderedTable, end: Direction) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         table.change_any(|| {
             let map = table.map()?;

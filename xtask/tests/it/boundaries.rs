@@ -19,6 +19,7 @@ const OPENS: &[&str] = &[
     // Copies files of a database, whatever they mean.
     "crates/sapwood/src/backup",
     "crates/disk",
+    "crates/files",
     "crates/cli",
     "crates/bench",
     "crates/server",

@@ -97,7 +97,7 @@ impl Verbs for Hash {
 
     #[inline(always)]
     fn put(table: &HashTable, key: &[u8], value: &[u8]) -> Result<()> {
-        match table.change_fast(|log| log.try_put_fast(key, value).then_some(())) {
+        match table.try_change_fast(|log| log.try_put_fast(key, value).then_some(())) {
             Some(()) => Ok(()),
             None => table.put_slow(key, value),
         }
@@ -127,7 +127,7 @@ impl Verbs for Hash {
         let name = &table.shared.name;
         let mut change =
             |value: &mut sapwood_hashlog::ValueMut<'_>| change(&mut ValueMut::of_hash(value, name));
-        match table.change_fast(|log| log.try_update_fast(key, &mut change)) {
+        match table.try_change_fast(|log| log.try_update_fast(key, &mut change)) {
             Some(answer) => Ok(Some(answer)),
             None => table.update_slow(key, change),
         }
@@ -170,7 +170,7 @@ impl Verbs for Hash {
 
     #[inline(always)]
     fn add(table: &HashTable, key: &[u8], delta: i64) -> Result<i64> {
-        match table.change_fast(|log| log.try_add_fast(key, delta)) {
+        match table.try_change_fast(|log| log.try_add_fast(key, delta)) {
             Some(sum) => Ok(sum),
             None => table.add_slow(key, delta),
         }

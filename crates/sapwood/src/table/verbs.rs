@@ -42,7 +42,7 @@ pub enum Nearest<'k> {
 
 impl<'k> Nearest<'k> {
     /// The range whose first entry in the direction is the one that is meant.
-    pub fn range(self) -> (Bounds<'k>, Direction) {
+    pub(crate) fn range(self) -> (Bounds<'k>, Direction) {
         use Bound::{Excluded, Included, Unbounded};
         match self {
             Nearest::First => ((Unbounded, Unbounded), Direction::Ascending),
@@ -198,6 +198,17 @@ pub trait SortedVerbs: Verbs {
     fn range<'a>(table: &'a Table<Self>, bounds: Bounds<'_>) -> Range<'a>;
 
     fn nearest<'a>(table: &'a Table<Self>, nearest: Nearest<'_>) -> Result<Option<Entry<'a>>>;
+
+    fn count(table: &Table<Self>, bounds: Bounds<'_>) -> Result<u64> {
+        let mut count = 0;
+        let _end = Self::scan_keys(table, bounds, Direction::Ascending, |_key| {
+            count += 1;
+            ControlFlow::<()>::Continue(())
+        })?;
+        Ok(count)
+    }
+
+    fn nth(table: &Table<Self>, rank: u64) -> Result<Option<Entry<'_>>>;
 
     fn pop(table: &Table<Self>, end: Direction) -> Result<Option<(Vec<u8>, Vec<u8>)>>;
 

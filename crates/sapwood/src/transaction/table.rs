@@ -550,6 +550,18 @@ impl SortedVerbs for InTransaction<'_, '_> {
         Ok(Self::page(table, bounds, direction, 1)?.entries.pop().map(Entry::copied))
     }
 
+    fn nth(table: &Table<Self>, rank: u64) -> Result<Option<Entry<'_>>> {
+        let mut left = rank;
+        let found = table.scan(.., Direction::Ascending, |key, value| match left {
+            0 => ControlFlow::Break((key.to_vec(), value.to_vec())),
+            _ => {
+                left -= 1;
+                ControlFlow::Continue(())
+            }
+        })?;
+        Ok(found.break_value().map(Entry::copied))
+    }
+
     fn pop(table: &Table<Self>, end: Direction) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         let entry = Self::page(table, Nearest::First.range().0, end, 1)?.entries.pop();
         if let Some((key, _)) = &entry {
