@@ -76,6 +76,14 @@ pub(crate) const DISTINCT: u8 = 4;
 
 /// Beside the count of tombstones: the shape is not exact of a key that came to the delta.
 pub(crate) const INEXACT_CAME: u64 = 1 << 63;
+/// Beside the count of tombstones: the chunk is about to be replaced, and no sum keeps its count from here on.
+pub(crate) const REPLACING: u64 = 1 << 62;
+/// Beside the count of tombstones: the [ticket](crate::node::ticket) of the count that a sum above may have.
+pub(crate) const TICKET_SHIFT: u32 = 32;
+pub(crate) const TICKET_BITS: u32 = 30;
+/// The count of tombstones in its word.
+pub(crate) const TOMBSTONES: u64 = (1 << TICKET_SHIFT) - 1;
+const _: () = assert!(TICKET_SHIFT + TICKET_BITS == REPLACING.trailing_zeros());
 
 /// "There is no bound on this side", in place of a length.
 pub(crate) const UNBOUNDED: u32 = u32::MAX;
@@ -101,7 +109,7 @@ pub(crate) struct ChunkHead {
     pub(crate) walks: AtomicU64,
     /// 1 while a rebalance owns the chunk.
     pub(crate) claim: RawAtomicU64,
-    /// Words tombstoned so far, and [`INEXACT_CAME`].
+    /// Words tombstoned so far, [`INEXACT_CAME`], [`REPLACING`], and a ticket.
     pub(crate) tombstones: RawAtomicU64,
     /// Positions that a shape picks.
     pub(crate) picks: [u8; 8],
@@ -121,8 +129,8 @@ pub(crate) struct InnerHead {
     pub(crate) children_offset: u32,
     /// 1 while a thread changes children or replaces the node.
     pub(crate) latch: RawAtomicU64,
-    /// 1 once the node was replaced.
-    pub(crate) obsolete: RawAtomicU64,
+    /// Bit 0: the node was replaced; above, the sum of the entries below it, where that is known.
+    pub(crate) state: RawAtomicU64,
 }
 
 const _: () = assert!(size_of::<ChunkHead>() == 64);
@@ -358,7 +366,7 @@ pub fn layout_table() -> String {
             (
                 offset_of!(ChunkHead, tombstones),
                 "tombstones",
-                "words tombstoned so far; highest bit: an inexact key came",
+                "0..32 words tombstoned so far; 32..62 ticket; 62 being replaced; 63 an inexact key came",
             ),
             (
                 offset_of!(ChunkHead, picks),
@@ -386,7 +394,11 @@ pub fn layout_table() -> String {
                 "where the child words begin",
             ),
             (offset_of!(InnerHead, latch), "latch", "1 while a thread changes the children"),
-            (offset_of!(InnerHead, obsolete), "obsolete", "1 once replaced"),
+            (
+                offset_of!(InnerHead, state),
+                "state",
+                "bit 0: once replaced; 1..2: sum below unknown, being counted, known; 3..: ticket or sum",
+            ),
         ],
     );
     let chunk = ChunkLayout::new(512, 64, 0);

@@ -5,6 +5,7 @@
 mod columns;
 mod journal;
 mod moves;
+mod ranks;
 mod rebalances;
 mod reclaim;
 mod scans;

@@ -12,3 +12,4 @@ pub(crate) mod record;
 pub(crate) mod reentrancy;
 pub(crate) mod shape;
 pub(crate) mod sorted_keys;
+pub(crate) mod ticket;

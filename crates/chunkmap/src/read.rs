@@ -5,5 +5,6 @@ pub(crate) mod get;
 pub(crate) mod lock;
 pub(crate) mod navigate;
 pub(crate) mod range;
+pub(crate) mod rank;
 pub(crate) mod scan;
 pub(crate) mod split_points;

@@ -14,6 +14,7 @@
 //!   left to right; hence no threads wait in a circle.
 
 mod ascent;
+mod counts;
 mod replace;
 
 pub(crate) use replace::NotReplaced;
@@ -21,6 +22,7 @@ pub(crate) use replace::NotReplaced;
 use std::sync::Arc;
 
 use sapwood_mem::reclaim::{Epoch, Guard, Reclaimer};
+use sapwood_mem::sync::counter::AtomicU64;
 use sapwood_mem::sync::{Ordering, RawAtomicU64};
 use sapwood_mem::{Arena, ArenaOptions, OutOfMemory, SliceRef};
 
@@ -65,6 +67,8 @@ pub(crate) struct Tree {
     pub(crate) reclaimer: Reclaimer,
     root: Box<RootCell>,
     fanout: usize,
+    /// Counts of subtrees begun so far: each has a ticket of its own.
+    counts: AtomicU64,
 }
 
 /// The root's word and its latch; boxed, since words must not move.
@@ -88,6 +92,7 @@ impl Tree {
             entries: &[],
             abbreviated_with: None,
             may_be_exact: false,
+            ticket: None,
         };
         // SAFETY: there are no entries.
         let first = unsafe { write_chunk(&arena, &plan) }?;
@@ -103,7 +108,7 @@ impl Tree {
             // SAFETY: counted slices are records, and live until they are freed.
             unsafe { Record::is_read(base) }
         });
-        Ok(Tree { arena, reclaimer, root, fanout })
+        Ok(Tree { arena, reclaimer, root, fanout, counts: AtomicU64::new(0) })
     }
 
     #[inline]

@@ -1,13 +1,13 @@
 //! A log's journal, and the latches under which it hears of changes.
 //!
 //! Values of the fixed layout change by atomic instructions, so that no record has a lock under
-//! which a change could be told. Where there is a journal, and there alone, a writer has a *latch*
+//! which a change could be logged. Where there is a journal, and there alone, a writer has a *latch*
 //! instead: that of the stripe of its key's hash.
 //!
-//! - I-TOLD: a writer takes the latch before its operation, and tells what that did before the
-//!   latch goes. So changes of a key are told in the order in which they happened, and what was
-//!   told before a checkpoint's moment is in that checkpoint.
-//! - I-CLAIMED: room for what is told is claimed before it is done: a full journal refuses a
+//! - I-LOGGED: a writer takes the latch before its operation, and logs what that did before the
+//!   latch goes. So changes of a key are logged in the order in which they happened, and what was
+//!   logged before a checkpoint's moment is in that checkpoint.
+//! - I-CLAIMED: room for what is logged is claimed before it is done: a full journal refuses a
 //!   change, and never what was made. Where a closure decides what that is, its value is given back
 //!   what it was.
 //! - I-NO-WAIT: a thread that has a latch, or a pin, waits for no other: its calls answer
@@ -39,7 +39,7 @@ const NONE: usize = 0;
 
 /// A journal, and the latches.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct LatchedJournal {
     journal: Arc<dyn Journal>,
     stripes: Box<[CachePadded<Stripe>]>,
 }
@@ -49,7 +49,7 @@ struct Stripe {
     latch: Mutex<()>,
     /// The thread that has the latch, by a number of its own.
     holder: AtomicUsize,
-    /// Changes that were told under the latch so far.
+    /// Changes that were logged under the latch so far.
     changes: AtomicU64,
 }
 
@@ -114,7 +114,7 @@ impl Changed {
     }
 
     /// Bytes of the value in the log's record.
-    pub(crate) fn told_bytes(&self, after: &[u8]) -> usize {
+    pub(crate) fn logged_bytes(&self, after: &[u8]) -> usize {
         match self {
             Changed::Nothing => 0,
             Changed::Bytes(range) => range.len(),
@@ -148,12 +148,12 @@ impl Drop for Latch<'_> {
     }
 }
 
-impl Told {
-    pub(crate) fn new(journal: Arc<dyn Journal>) -> Told {
-        Told { journal, stripes: (0..STRIPES).map(|_| CachePadded::default()).collect() }
+impl LatchedJournal {
+    pub(crate) fn new(journal: Arc<dyn Journal>) -> LatchedJournal {
+        LatchedJournal { journal, stripes: (0..STRIPES).map(|_| CachePadded::default()).collect() }
     }
 
-    /// Makes what was told so far last.
+    /// Makes what was logged so far last.
     pub(crate) fn sync(&self) -> Result<()> {
         self.journal.sync().map_err(|cause| Error::io("sync the journal", &cause))
     }
@@ -196,35 +196,39 @@ impl Told {
         Ok(Latch { stripe, guard: Some(guard) })
     }
 
-    /// Changes of a stripe that were told so far, for the thread that has its latch. Where the number
+    /// Changes of a stripe that were logged so far, for the thread that has its latch. Where the number
     /// grows while a closure runs, the closure has changed a key of this stripe itself.
     pub(crate) fn changes(&self, stripe: usize) -> u64 {
         self.stripes[stripe].changes.load(Ordering::Relaxed)
     }
 
     pub(crate) fn put(&self, stripe: usize, key: &[u8], value: &[u8]) {
-        self.tell(stripe, key, Effect::Put(value));
+        self.log(stripe, key, Effect::Put(value));
     }
 
     pub(crate) fn remove(&self, stripe: usize, key: &[u8]) {
-        self.tell(stripe, key, Effect::Remove);
+        self.log(stripe, key, Effect::Remove);
     }
 
-    /// Tells how a value changed.
+    /// Logs how a value changed.
     pub(crate) fn change(&self, stripe: usize, key: &[u8], after: &[u8], changed: &Changed) {
         match changed {
             Changed::Nothing => {}
             Changed::All => self.put(stripe, key, after),
             Changed::Bytes(range) => {
                 let (offset, bytes) = (range.start, &after[range.clone()]);
-                self.tell(stripe, key, Effect::Write { offset, bytes });
+                self.log(stripe, key, Effect::Write { offset, bytes });
             }
         }
     }
 
-    fn tell(&self, stripe: usize, key: &[u8], effect: Effect<'_>) {
+    fn log(&self, stripe: usize, key: &[u8], effect: Effect<'_>) {
         let holder = &self.stripes[stripe].holder;
-        debug_assert_eq!(holder.load(Ordering::Relaxed), this_thread(), "I-TOLD: it has the latch");
+        debug_assert_eq!(
+            holder.load(Ordering::Relaxed),
+            this_thread(),
+            "I-LOGGED: it has the latch"
+        );
         // The holder of the latch alone writes it.
         self.stripes[stripe].changes.store(self.changes(stripe) + 1, Ordering::Relaxed);
         self.journal.log(key, effect);

@@ -27,7 +27,7 @@ impl Journal for Last {
         assert_eq!(key, KEY);
         *self.0.lock().expect("no panic") = match effect {
             Effect::Put(value) => Some(value.to_vec()),
-            Effect::Write { .. } => unreachable!("values of eight bytes are told whole"),
+            Effect::Write { .. } => unreachable!("values of eight bytes are logged whole"),
             Effect::Remove => None,
         };
     }
@@ -43,7 +43,7 @@ fn value(number: u64) -> [u8; 8] {
     number.to_le_bytes()
 }
 
-/// A log that has told of one entry.
+/// A log that has logged one entry.
 fn told_log(layout: Layout) -> (Arc<HashLog>, Arc<Last>) {
     let mut options = Options::default();
     options.layout = layout;
@@ -90,48 +90,48 @@ fn insert(log: &HashLog) {
 }
 
 #[test]
-fn loom_told_put_add() {
+fn loom_logged_put_add() {
     last_told_is_there(Layout::Fixed8, put, add);
 }
 
 #[test]
-fn loom_told_put_put() {
+fn loom_logged_put_put() {
     last_told_is_there(Layout::Fixed8, put, |log| log.put(&KEY, &value(30)).expect("memory"));
 }
 
 #[test]
-fn loom_told_remove_insert() {
+fn loom_logged_remove_insert() {
     last_told_is_there(Layout::Fixed8, remove, insert);
 }
 
 #[test]
-fn loom_told_remove_put_variable() {
+fn loom_logged_remove_put_variable() {
     last_told_is_there(Layout::Variable, remove, put);
 }
 
 /// Batches, whose latches are taken together, beside a single change.
 #[test]
-fn loom_told_batch() {
+fn loom_logged_batch() {
     last_told_is_there(Layout::Fixed8, add, |log| {
         log.put_many(&[(KEY, value(20)), (KEY, value(40))]).expect("memory");
     });
 }
 
 #[test]
-fn loom_told_update_batch() {
+fn loom_logged_update_batch() {
     last_told_is_there(Layout::Variable, put, |log| {
         log.update_many(&[KEY], |_, value| value[0] += 1).expect("memory");
     });
 }
 
 #[test]
-fn loom_told_compute() {
+fn loom_logged_compute() {
     last_told_is_there(Layout::Fixed8, add, |log| {
         log.compute(&KEY, |_| Compute::Replace(value(50).to_vec())).expect("memory");
     });
 }
 
-/// A snapshot has what was told before it was taken, as a checkpoint needs it.
+/// A snapshot has what was logged before it was taken, as a checkpoint needs it.
 #[track_caller]
 fn told_before_a_moment_is_in_it(layout: Layout, change: fn(&HashLog)) {
     loom::model(move || {
@@ -158,11 +158,11 @@ fn told_before_a_moment_is_in_it(layout: Layout, change: fn(&HashLog)) {
 }
 
 #[test]
-fn loom_told_put_before_a_moment() {
+fn loom_logged_put_before_a_moment() {
     told_before_a_moment_is_in_it(Layout::Fixed8, put);
 }
 
 #[test]
-fn loom_told_remove_before_a_moment() {
+fn loom_logged_remove_before_a_moment() {
     told_before_a_moment_is_in_it(Layout::Variable, remove);
 }

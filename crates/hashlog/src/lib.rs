@@ -17,7 +17,7 @@
 //! | `walks` | visits of all entries |
 //! | `compaction` | giving the room of superseded records back |
 //! | `checkpoint` | writing a consistent cut, and opening one |
-//! | `untold`, `told` | changes as the public types call them: done, or done and told |
+//! | `logged` | the journal's half of changes: latch, claim, and what is logged |
 //!
 //! *Useful for* counters, sessions and state that are reached by key, also when they outgrow
 //! memory. *Not useful for* order: ranges and neighbours are the ordered engine's.
@@ -37,14 +37,13 @@ mod journal;
 mod journal_loom;
 mod lock;
 mod log;
+mod logged;
 mod map;
 mod ops;
 mod options;
 mod record;
 mod stats;
 mod striped;
-mod told;
-mod untold;
 mod walks;
 
 pub use edit::Edit;

@@ -12,8 +12,10 @@ use std::sync::Arc;
 use sapwood_engine::{Compute, Computed, Journal, Upsert};
 
 use crate::error::Result;
-use crate::journal::Told;
+use crate::journal::LatchedJournal;
+use crate::logged::ChangeValue;
 use crate::ops::by_layout;
+use crate::ops::rmw::Rmw;
 use crate::ops::store::Store;
 use crate::options::Layout;
 use crate::record::in_place::Write;
@@ -59,25 +61,25 @@ use crate::error::Error;
 pub struct HashLog {
     /// Shared with the thread that compacts, where there is one.
     pub(crate) store: Arc<Store>,
-    /// Of a log whose changes are told.
-    told: Option<Arc<Told>>,
-    /// Whether changes may end at first sight: of fixed records, if they are not told.
-    ends_at_once: bool,
+    /// Hears of changes, where there is one.
+    pub(crate) journal: Option<Arc<LatchedJournal>>,
+    /// Set where changes have a fast half: of fixed records, without a journal.
+    has_fast_path: bool,
 }
 
 impl HashLog {
-    /// Tells each change from now on to a journal, once it is made and before the call returns: changes of
-    /// a key in the order in which they happen. An update tells the bytes that it changed, where they
+    /// Logs each change from now on in a journal, once it is made and before the call returns: changes of
+    /// a key in the order in which they happen. An update logs the bytes that it changed, where they
     /// are few.
     ///
     /// Inside closures a change may answer [`Error::WouldBlock`] while another thread changes an entry.
     #[must_use]
     pub fn with_journal(mut self, journal: Arc<dyn Journal>) -> HashLog {
-        let told = Arc::new(Told::new(journal));
+        let journal = Arc::new(LatchedJournal::new(journal));
         // The first one counts; there is no other.
-        let _first = self.store.told.set(Arc::clone(&told));
-        self.told = Some(told);
-        self.ends_at_once = false;
+        let _first = self.store.journal.set(Arc::clone(&journal));
+        self.journal = Some(journal);
+        self.has_fast_path = false;
         self
     }
 
@@ -97,7 +99,7 @@ impl HashLog {
     pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         if self.store.options.layout == Layout::Fixed8
             && let Some(key) = Fixed::word(key)
-            && let Some(value) = self.store.get_at_once(Fixed::hash(key), key)
+            && let Some(value) = self.store.get_fast(Fixed::hash(key), key)
         {
             return Ok(Some(read(&value)));
         }
@@ -112,7 +114,7 @@ impl HashLog {
         by_layout!(self, F => {
             let key = F::key(key)?;
             let hash = F::hash(key);
-            if let Err(read) = self.store.get_quick::<F, (), _>(hash, key, read) {
+            if let Err(read) = self.store.get_by_look::<F, (), _>(hash, key, read) {
                 self.store.get_slow::<F, ()>(hash, key, read)?;
             }
             Ok(())
@@ -143,39 +145,36 @@ impl HashLog {
     /// [`Error::Io`] where a page had to be spilled and could not.
     #[inline(always)]
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        if self.put_at_once(key, value) { Ok(()) } else { self.put_otherwise(key, value) }
+        if self.try_put_fast(key, value) { Ok(()) } else { self.put_slow(key, value) }
     }
 
-    /// Whether changes of this log may end at once: without it, there is no use in
-    /// [`HashLog::put_at_once`] and its like.
+    /// True where changes of this log have a fast half: elsewhere [`HashLog::try_put_fast`] and its like do nothing.
     #[inline(always)]
-    pub fn ends_at_once(&self) -> bool {
-        self.ends_at_once
+    pub fn has_fast_path(&self) -> bool {
+        self.has_fast_path
     }
 
-    /// As [`HashLog::put`], if that ends at first sight, without a wait or an error; else nothing has
-    /// happened, the answer is false, and [`HashLog::put_otherwise`] is for the rest. It becomes a part
+    /// The fast half of [`HashLog::put`]: it ends at first sight, without a wait or an error. Else nothing has
+    /// happened, the answer is false, and [`HashLog::put_slow`] does all of it. It becomes a part
     /// of the caller's code, which need not call anything.
     #[inline(always)]
-    pub fn put_at_once(&self, key: &[u8], value: &[u8]) -> bool {
-        if self.ends_at_once
+    pub fn try_put_fast(&self, key: &[u8], value: &[u8]) -> bool {
+        if self.has_fast_path
             && let (Some(key), Some(value)) = (Fixed::word(key), Fixed::word(value))
         {
-            return self.store.put_at_once(Fixed::hash(key), key, value);
+            return self.store.put_fast(Fixed::hash(key), key, value);
         }
         false
     }
 
-    /// As [`HashLog::put`], for what [`HashLog::put_at_once`] has not done.
+    /// The slow half of [`HashLog::put`], for what [`HashLog::try_put_fast`] has not done.
     ///
     /// # Errors
     /// As [`HashLog::put`].
     #[inline(never)]
-    pub fn put_otherwise(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        match &self.told {
-            None => self.put_untold(key, value),
-            Some(told) => self.put_told(told, key, value),
-        }
+    pub fn put_slow(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let put = || by_layout!(self, F => self.store.put::<F>(key, value));
+        self.logged(key, key.len() + value.len(), put, |log, ()| log.put(key, value))
     }
 
     /// Puts a value unless the key is there; true if it did.
@@ -183,10 +182,12 @@ impl HashLog {
     /// # Errors
     /// As [`HashLog::put`] and [`HashLog::get_with`].
     pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        match &self.told {
-            None => self.put_if_absent_untold(key, value),
-            Some(told) => self.put_if_absent_told(told, key, value),
-        }
+        let put = || by_layout!(self, F => self.store.put_if_absent::<F>(key, value));
+        self.logged(key, key.len() + value.len(), put, |log, done| {
+            if *done {
+                log.put(key, value);
+            }
+        })
     }
 
     /// Removes a key; true if it was there.
@@ -194,10 +195,12 @@ impl HashLog {
     /// # Errors
     /// As [`HashLog::put`] and [`HashLog::get_with`].
     pub fn remove(&self, key: &[u8]) -> Result<bool> {
-        match &self.told {
-            None => self.remove_untold(key),
-            Some(told) => self.remove_told(told, key),
-        }
+        let remove = || by_layout!(self, F => self.store.remove::<F>(key));
+        self.logged(key, key.len(), remove, |log, done| {
+            if *done {
+                log.remove(key);
+            }
+        })
     }
 
     /// Changes a value in one step for every reader; `None` without the key.
@@ -213,47 +216,52 @@ impl HashLog {
         key: &[u8],
         mut change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
-        match self.update_at_once(key, &mut change) {
+        match self.try_update_fast(key, &mut change) {
             Some(answer) => Ok(Some(answer)),
-            None => self.update_otherwise(key, change),
+            None => self.update_slow(key, change),
         }
     }
 
-    /// As [`HashLog::update`], if that ends at first sight: see [`HashLog::put_at_once`]. The closure
-    /// has not run if the answer is `None`.
+    /// The fast half of [`HashLog::update`]: see [`HashLog::try_put_fast`]. The closure has not run if the answer is
+    /// `None`.
     #[inline(always)]
-    pub fn update_at_once<R>(
+    pub fn try_update_fast<R>(
         &self,
         key: &[u8],
         change: &mut impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Option<R> {
-        let key = Fixed::word(key).filter(|_| self.ends_at_once)?;
+        let key = Fixed::word(key).filter(|_| self.has_fast_path)?;
         let mut change = |value: &mut ValueMut<'_>| (change(value), Write::Changed);
-        self.store.rmw_at_once(Fixed::hash(key), key, &mut change)
+        self.store.rmw_fast(Fixed::hash(key), key, &mut change)
     }
 
-    /// As [`HashLog::update`], for what [`HashLog::update_at_once`] has not done.
+    /// The slow half of [`HashLog::update`], for what [`HashLog::try_update_fast`] has not done.
     ///
     /// # Errors
     /// As [`HashLog::update`].
     #[inline]
-    pub fn update_otherwise<R>(
+    pub fn update_slow<R>(
         &self,
         key: &[u8],
         mut change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
         let mut answer = None;
-        let updated = self.update_with(key, &mut |value| answer = Some(change(value)))?;
-        Ok(answer.filter(|_| updated))
+        let done = self.rmw(key, None, &mut |value| answer = Some(change(value)))?;
+        Ok(answer.filter(|_| matches!(done, Rmw::Updated(()))))
     }
 
+    /// A read-modify-write: the one compiled copy of `update` and `put_if_absent_or_update`.
     #[inline(never)]
-    fn update_with(&self, key: &[u8], change: &mut dyn FnMut(&mut ValueMut<'_>)) -> Result<bool> {
-        let updated = match &self.told {
-            None => self.update_untold(key, change),
-            Some(told) => self.update_told(told, key, change),
-        };
-        Ok(updated?.is_some())
+    fn rmw(
+        &self,
+        key: &[u8],
+        absent: Option<&[u8]>,
+        change: &mut ChangeValue<'_>,
+    ) -> Result<Rmw<()>> {
+        self.logged_rmw(key, absent, change, |change| {
+            let mut change = |value: &mut ValueMut<'_>| (change(value), Write::Changed);
+            by_layout!(self, F => self.store.rmw::<F, ()>(key, absent, &mut change))
+        })
     }
 
     /// Puts `value` if the key is absent, or else changes the value that is there as
@@ -269,29 +277,16 @@ impl HashLog {
         mut change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Upsert<R>> {
         if Fixed::word(value).is_some()
-            && let Some(answer) = self.update_at_once(key, &mut change)
+            && let Some(answer) = self.try_update_fast(key, &mut change)
         {
             return Ok(Upsert::Updated(answer));
         }
         let mut answer = None;
-        let done = self.upsert_with(key, value, &mut |value| answer = Some(change(value)))?;
+        let done = self.rmw(key, Some(value), &mut |value| answer = Some(change(value)))?;
         Ok(match (done, answer) {
-            (Upsert::Updated(()), Some(answer)) => Upsert::Updated(answer),
+            (Rmw::Updated(()), Some(answer)) => Upsert::Updated(answer),
             _ => Upsert::Inserted,
         })
-    }
-
-    #[inline(never)]
-    fn upsert_with(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        change: &mut dyn FnMut(&mut ValueMut<'_>),
-    ) -> Result<Upsert<()>> {
-        match &self.told {
-            None => self.put_if_absent_or_update_untold(key, value, change),
-            Some(told) => self.put_if_absent_or_update_told(told, key, value, change),
-        }
     }
 
     /// Puts `new` if the value is `expected`; true if it did. An absent key equals nothing.
@@ -299,10 +294,12 @@ impl HashLog {
     /// # Errors
     /// As [`HashLog::put`] and [`HashLog::get_with`].
     pub fn compare_and_put(&self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<bool> {
-        match &self.told {
-            None => self.compare_and_put_untold(key, expected, new),
-            Some(told) => self.compare_and_put_told(told, key, expected, new),
-        }
+        let put = || by_layout!(self, F => self.store.compare_and_put::<F>(key, expected, new));
+        self.logged(key, key.len() + new.len(), put, |log, done| {
+            if *done {
+                log.change(key, expected, new);
+            }
+        })
     }
 
     /// Lets `decide` look at the value, or at `None`, and say what to do, in one step for every
@@ -340,10 +337,11 @@ impl HashLog {
         key: &[u8],
         mut decide: impl FnMut(Option<&[u8]>) -> Compute,
     ) -> Result<Computed> {
-        match &self.told {
-            None => self.compute_untold(key, &mut decide),
-            Some(told) => self.compute_told(told, key, &mut decide),
-        }
+        self.logged_compute(
+            key,
+            &mut decide,
+            |decide| by_layout!(self, F => self.store.compute::<F>(F::key(key)?, decide)),
+        )
     }
 
     /// Removes a key and shows its value to `read`, afterwards: the entry is gone by then, also if
@@ -380,29 +378,27 @@ impl HashLog {
     /// and [`HashLog::get_with`].
     #[inline(always)]
     pub fn add(&self, key: &[u8], delta: i64) -> Result<i64> {
-        match self.add_at_once(key, delta) {
+        match self.try_add_fast(key, delta) {
             Some(sum) => Ok(sum),
-            None => self.add_otherwise(key, delta),
+            None => self.add_slow(key, delta),
         }
     }
 
-    /// As [`HashLog::add`], if that ends at first sight: see [`HashLog::put_at_once`].
+    /// The fast half of [`HashLog::add`]: see [`HashLog::try_put_fast`].
     #[inline(always)]
-    pub fn add_at_once(&self, key: &[u8], delta: i64) -> Option<i64> {
-        let key = Fixed::word(key).filter(|_| self.ends_at_once)?;
-        self.store.add_at_once(Fixed::hash(key), key, delta)
+    pub fn try_add_fast(&self, key: &[u8], delta: i64) -> Option<i64> {
+        let key = Fixed::word(key).filter(|_| self.has_fast_path)?;
+        self.store.add_fast(Fixed::hash(key), key, delta)
     }
 
-    /// As [`HashLog::add`], for what [`HashLog::add_at_once`] has not done.
+    /// The slow half of [`HashLog::add`], for what [`HashLog::try_add_fast`] has not done.
     ///
     /// # Errors
     /// As [`HashLog::add`].
     #[inline(never)]
-    pub fn add_otherwise(&self, key: &[u8], delta: i64) -> Result<i64> {
-        match &self.told {
-            None => self.add_untold(key, delta),
-            Some(told) => self.add_told(told, key, delta),
-        }
+    pub fn add_slow(&self, key: &[u8], delta: i64) -> Result<i64> {
+        let add = || by_layout!(self, F => self.store.add::<F>(key, delta));
+        self.logged(key, key.len() + 8, add, |log, sum| log.put(key, &sum.to_le_bytes()))
     }
 }
 

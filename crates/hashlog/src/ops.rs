@@ -9,15 +9,15 @@
 //! | `read_back` | the way back of pages into memory |
 //! | `compactor` | the state of the thread that compacts |
 //! | `get`, `put`, `rmw`, `add`, `remove` | the operations on one key |
-//! | `at_once` | the same on fixed records, where they end at first sight |
+//! | `fast` | the same on fixed records, where they end at first sight, in the caller's code |
 //! | `compute` | a closure decides about one key |
 //! | `batch` | many operations that share their waits |
 //! | `update_at` | changes of entries whose addresses are known |
 //! | `update_run` | the same of records that a hold keeps where they are |
 //! | `edit` | the same, many at a time, as a value that a caller holds |
 //!
-//! An operation is tried in steps. Its names end alike: `_at_once` and `_quick` find the key at first sight,
-//! `_first` is given the record that a look named, `_attempt` searches and may stop.
+//! An operation is tried in steps. Its names end alike: `_fast` and `_by_look` find the key by one look into its
+//! bucket, `_first` is given the record that a look named, `_attempt` searches and may stop.
 //!
 //! | operation | linearization point |
 //! |---|---|
@@ -34,12 +34,12 @@
 
 mod add;
 mod append;
-mod at_once;
 pub(crate) mod batch;
 mod cold_reads;
 pub(crate) mod compactor;
 pub(crate) mod compute;
 mod drive;
+mod fast;
 mod get;
 mod growth;
 mod put;

@@ -39,6 +39,7 @@ mod pool;
 mod redo;
 mod salvage;
 mod state;
+mod sums;
 mod superblock;
 mod together;
 mod transaction;

@@ -15,6 +15,7 @@ pub(crate) use loom::thread::ThreadId;
 
 use crate::error::{Error, Result};
 use crate::object::ObjectId;
+use crate::sums::Sums;
 use crate::version::Version;
 
 /// The number of a thread, which no other has had.
@@ -91,6 +92,8 @@ pub(crate) struct TreeState {
     /// Readers that want no commit to happen share it; a commit takes it.
     pub(crate) publishing: RwLock<()>,
     pub(crate) is_removed: AtomicBool,
+    /// Taken by a commit while it stores words, and by a rank.
+    pub(crate) sums: std::sync::Mutex<Sums>,
     writer: Mutex<Writer>,
     released: Condvar,
 }
@@ -111,6 +114,7 @@ impl TreeState {
             version: Version::new(),
             publishing: RwLock::new(()),
             is_removed: AtomicBool::new(false),
+            sums: std::sync::Mutex::default(),
             writer: Mutex::new(Writer { holder: None, waiting: 0 }),
             released: Condvar::new(),
         }

@@ -31,6 +31,7 @@ pub(crate) mod catalog;
 pub(crate) mod change;
 pub(crate) mod crit_bit;
 pub(crate) mod entry;
+pub(crate) mod rank;
 pub(crate) mod red_black;
 pub(crate) mod split_points;
 pub(crate) mod structure;

@@ -472,6 +472,14 @@ impl SortedVerbs for Any {
         }
     }
 
+    fn count(any: &AnyTable, bounds: Bounds<'_>) -> Result<u64> {
+        sorted!(any, table => table.count(bounds), Err(any.no_order()))
+    }
+
+    fn nth(any: &AnyTable, rank: u64) -> Result<Option<Entry<'_>>> {
+        sorted!(any, table => table.nth(rank), Err(any.no_order()))
+    }
+
     fn pop(any: &AnyTable, end: Direction) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         match &any.shared {
             Shared::Ordered(table) => SortedVerbs::pop(table, end),

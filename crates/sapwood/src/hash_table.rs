@@ -58,8 +58,8 @@ pub struct Shared {
     /// Keeps other processes out of the directory for as long as a handle could write to it.
     directory: Option<Arc<Directory>>,
     pub(crate) kept: Kept,
-    /// Whether a change may end at once: it is kept nowhere, and the engine has such changes.
-    ends_at_once: bool,
+    /// True where the engine has fast changes, and no log has them.
+    has_fast_path: bool,
 }
 
 impl Table<Hash> {
@@ -70,9 +70,9 @@ impl Table<Hash> {
         directory: Option<Arc<Directory>>,
         kept: Kept,
     ) -> Self {
-        let ends_at_once = log.ends_at_once() && kept.is_in_memory();
+        let has_fast_path = log.has_fast_path() && kept.is_in_memory();
         let formats = OnceLock::new();
-        Self::of(Arc::new(Shared { name, log, fields, formats, directory, kept, ends_at_once }))
+        Self::of(Arc::new(Shared { name, log, fields, formats, directory, kept, has_fast_path }))
     }
 
     /// Gives the table its columns, unless it has them.
@@ -84,7 +84,7 @@ impl Table<Hash> {
     /// several threads take one each.
     ///
     /// # Errors
-    /// As [`for_each`](Self::for_each).
+    /// Those of [`for_each`](Self::for_each).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -137,7 +137,7 @@ impl Table<Hash> {
     /// entries.
     ///
     /// # Errors
-    /// As [`for_each`](Self::for_each); the same step may be tried again, with the same cursor.
+    /// Those of [`for_each`](Self::for_each); the same step may be tried again, with the same cursor.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -176,7 +176,7 @@ impl Table<Hash> {
     /// The entry was there at a moment of the call. `None` says that no entry was there throughout.
     ///
     /// # Errors
-    /// As [`for_each`](Self::for_each).
+    /// Those of [`for_each`](Self::for_each).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -195,7 +195,7 @@ impl Table<Hash> {
     /// in which the entries were written: the way to walk a table that lies on the disk.
     ///
     /// # Errors
-    /// As [`for_each`](Self::for_each), and as [`snapshot`](Self::snapshot).
+    /// Those of [`for_each`](Self::for_each), and as [`snapshot`](Self::snapshot).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -294,7 +294,7 @@ impl Table<Hash> {
     /// ([`HashTableOptions::compaction`](crate::HashTableOptions::compaction)).
     ///
     /// # Errors
-    /// As [`for_each`](Self::for_each) and [`put`](Self::put): it reads, and moves what it reads.
+    /// Those of [`for_each`](Self::for_each) and [`put`](Self::put): it reads, and moves what it reads.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -315,7 +315,7 @@ impl Table<Hash> {
     /// memory of removed entries back between other work: with no writes a table keeps it else.
     ///
     /// # Errors
-    /// As [`compact`](Self::compact).
+    /// Those of [`compact`](Self::compact).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -338,7 +338,7 @@ impl Table<Hash> {
     /// left unused. For a table in a directory [`stats`](Self::stats) has the last estimate.
     ///
     /// # Errors
-    /// As [`for_each`](Self::for_each).
+    /// Those of [`for_each`](Self::for_each).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -351,7 +351,7 @@ impl Table<Hash> {
         self.named(self.log().estimate_garbage())
     }
 
-    /// How long its keys and values are.
+    /// The lengths of its keys and values.
     ///
     /// ```
     /// # use sapwood::RecordLayout;
@@ -369,7 +369,7 @@ impl Table<Hash> {
         HashTableOptions::of(self.log().options(), self.shared.fields.clone())
     }
 
-    /// Whether there is no other handle. True stays so for as long as none is given out.
+    /// True if there is no other handle. It stays so for as long as none is given out.
     pub(crate) fn is_only_handle(&self) -> bool {
         Arc::strong_count(&self.shared) == 1
     }
@@ -379,7 +379,7 @@ impl Table<Hash> {
         &self.shared.log
     }
 
-    /// What a change holds. A commit that lasts too long may wait for the closure that the change is made in.
+    /// Holds the keys of a change. A commit that takes too long may wait for the closure that the change is made in.
     #[inline]
     fn shared_keys<'k>(
         &self,
@@ -391,8 +391,8 @@ impl Table<Hash> {
     /// Runs a change that ends at once, if it does: without a wait, an error, or a call. Programs have
     /// a copy of it wherever they call an operation; what is left is done out of line.
     #[inline(always)]
-    fn change_at_once<R>(&self, change: impl FnOnce(&HashLog) -> Option<R>) -> Option<R> {
-        let Shared { log, kept, ends_at_once: true, .. } = &*self.shared else { return None };
+    fn try_change_fast<R>(&self, change: impl FnOnce(&HashLog) -> Option<R>) -> Option<R> {
+        let Shared { log, kept, has_fast_path: true, .. } = &*self.shared else { return None };
         let _shared = kept.keys.share_at_once()?;
         change(log)
     }

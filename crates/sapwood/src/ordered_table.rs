@@ -158,7 +158,7 @@ impl Table<Ordered> {
     /// Writes the table's structure for a person to read.
     ///
     /// # Errors
-    /// What `out` answers.
+    /// Those of `out`.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -191,7 +191,7 @@ impl Table<Ordered> {
         }
     }
 
-    /// As [`map_at`](Self::map_at), of many keys.
+    /// The map with the entries that many keys belong to: see [`map_at`](Self::map_at).
     #[inline]
     fn map_at_all<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Result<&ChunkMap> {
         match &self.shared.entries {
@@ -218,7 +218,7 @@ impl Table<Ordered> {
         }
     }
 
-    /// What a change holds. A commit that lasts too long may wait for the closure that the change is made in.
+    /// Holds the keys of a change. A commit that takes too long may wait for the closure that the change is made in.
     #[inline]
     fn shared_keys<'k>(
         &self,
@@ -517,6 +517,24 @@ impl SortedVerbs for Ordered {
             Nearest::Higher(key) => map.higher(key),
         };
         Ok(table.named(entry)?.map(Entry::in_place))
+    }
+
+    fn count(table: &OrderedTable, bounds: Bounds<'_>) -> Result<u64> {
+        match table.in_place() {
+            None => Ok(table.map()?.count(bounds)),
+            Some(stored) => {
+                let mut count = 0;
+                let _end = stored.scan(&bounds, Direction::Ascending, |_key, _value| {
+                    count += 1;
+                    ControlFlow::<()>::Continue(())
+                })?;
+                Ok(count)
+            }
+        }
+    }
+
+    fn nth(table: &OrderedTable, rank: u64) -> Result<Option<Entry<'_>>> {
+        Ok(table.named(table.map()?.nth(rank))?.map(Entry::in_place))
     }
 
     fn pop(table: &OrderedTable, end: Direction) -> Result<Option<(Vec<u8>, Vec<u8>)>> {

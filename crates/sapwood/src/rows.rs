@@ -326,9 +326,13 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
     }
 
     /// A value for each column of the table, by the fields of a row.
-    fn to_columns<'v>(&self, fields: Cow<'v, [Value<'v>]>) -> Cow<'v, [Value<'v>]> {
+    fn to_columns<'v>(
+        &self,
+        format: &RowFormat,
+        fields: Cow<'v, [Value<'v>]>,
+    ) -> Cow<'v, [Value<'v>]> {
         let Some(columns) = &self.columns else { return fields };
-        let mut values = vec![Value::Null; self.schema().columns().len()];
+        let mut values = vec![Value::Null; format.schema().columns().len()];
         for (&column, value) in columns.iter().zip(fields.into_owned()) {
             values[column] = value;
         }

@@ -46,7 +46,7 @@ pub use visit::Visit;
 /// are those of engines with order. Aggregates and statistics ([`Stored`]) are those of the table itself, not of
 /// a transaction's view. The options of each engine say what only it can do.
 ///
-/// A `Table` is a handle: clones are the same table, and threads share it freely.
+/// A `Table` is a handle: clones are the same table, and threads share it freely, but for one of a transaction.
 ///
 /// # Consistency
 ///

@@ -2,10 +2,10 @@
 //!
 //! | modules, each above those it uses | |
 //! |---|---|
-//! | `retry` | how often one that met a conflict is run again |
-//! | `table_ref` | a table of any kind |
-//! | `pending` | what is read and will be changed in ordered tables and hash tables, and the commit |
-//! | `operations` | what a transaction can do |
+//! | `retry` | repetitions after a conflict |
+//! | `buffered` | ordered tables and hash tables, whose changes wait for the commit |
+//! | `pending` | reads and changes of these, and the commit |
+//! | `table` | tables of any kind as a transaction sees them |
 //! | `batch` | changes without reads |
 //! | `statement` | changes of many entries of a table, each by its value |
 
@@ -58,7 +58,7 @@ use crate::{Error, TreeEngineError};
 ///
 /// # Durability
 ///
-/// What a transaction changes, in tables of any kind, is one record of the log: after a crash all of it is there, or
+/// The changes of a transaction, in tables of any kind, are one record of the log: after a crash all of it is there, or
 /// nothing.
 ///
 /// # Cost
@@ -98,12 +98,12 @@ use crate::{Error, TreeEngineError};
 #[derive(Debug)]
 pub struct Transaction<'db> {
     home: &'db Home,
-    /// Of tree tables, once one was used.
+    /// The transaction of tree tables, once one was used.
     tree: OnceCell<TreeTransaction<'db>>,
     pending: RefCell<Pending<'db>>,
 }
 
-/// Of the other tables.
+/// Reads and changes of the other tables.
 #[derive(Debug, Default)]
 struct Pending<'db> {
     /// Begun with the first use.

@@ -87,7 +87,7 @@ impl Table<Tree> {
         self.shared.formats.get_or_init(|| formats);
     }
 
-    /// How the tree is balanced.
+    /// The structure of the tree.
     ///
     /// ```
     /// # use sapwood::{Db, TreeKind, TreeTableOptions};
@@ -99,7 +99,7 @@ impl Table<Tree> {
         self.tree().kind()
     }
 
-    /// Which keys and values it takes.
+    /// The lengths of its keys and values.
     ///
     /// ```
     /// # use sapwood::{Db, RecordLayout, TreeTableOptions};

@@ -18,6 +18,19 @@
 //! # Ok::<(), key::DecodeError>(())
 //! ```
 //!
+//! A component in [`Reverse`](std::cmp::Reverse) sorts descending:
+//!
+//! ```
+//! use sapwood::key;
+//! use std::cmp::Reverse;
+//!
+//! let best = key::encode(&(Reverse(900_u32), "ada"));
+//! assert!(best < key::encode(&(Reverse(850_u32), "bob")));
+//! assert!(best < key::encode(&(Reverse(900_u32), "eve")));
+//! assert_eq!(key::decode::<(Reverse<u32>, String)>(&best)?, (Reverse(900), "ada".to_owned()));
+//! # Ok::<(), key::DecodeError>(())
+//! ```
+//!
 //! Useful for keys that people query by range or prefix. Not useful for values: a value keeps
 //! no order, so it needs no order-preserving layout.
 //!
@@ -32,6 +45,7 @@
 mod encode;
 mod number;
 mod prefix;
+mod reverse;
 mod text;
 mod tuple;
 

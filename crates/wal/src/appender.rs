@@ -577,10 +577,9 @@ mod tests {
             let (begun, is_begun) = mpsc::channel();
             let (appender, tree) = (&*appender, &tree);
             scope.spawn(move || {
-                appender.together(|| {
-                    begun.send(()).expect("it is waited for");
-                    drop(tree.lock());
-                });
+                let _group = appender.group(false);
+                begun.send(()).expect("it is waited for");
+                drop(tree.lock());
             });
             is_begun.recv().expect("it runs");
             scope.spawn(move || appender.apart(|| ()).expect("no changes of this thread"));
@@ -588,7 +587,8 @@ mod tests {
             while appender.together.try_read().is_some() {
                 thread::yield_now();
             }
-            appender.together_holding(|| drop(has_tree));
+            let _group = appender.group(true);
+            drop(has_tree);
         });
     }
 

@@ -69,7 +69,7 @@ const HOUSES: &[House] = &[
     House {
         name: "chunkmap/node",
         storeys: &[
-            &["abbreviation", "hazard_pointers", "reentrancy"],
+            &["abbreviation", "hazard_pointers", "reentrancy", "ticket"],
             &["record", "shape"],
             &["chunk", "enter"],
             &["build", "cursor", "inner"],
@@ -84,6 +84,7 @@ const HOUSES: &[House] = &[
             &["get", "scan"],
             &["columns", "range", "split_points"],
             &["navigate"],
+            &["rank"],
         ],
         steps_up: &[],
     },
@@ -114,8 +115,8 @@ const HOUSES: &[House] = &[
             &["walks"],
             &["compaction"],
             &["checkpoint"],
-            // A change is made, told, and both behind one door.
-            &["edit", "map", "told", "untold"],
+            // A change and what is logged of it, behind one door.
+            &["edit", "logged", "map"],
             &["fuzzing"],
         ],
         steps_up: &[],
@@ -124,7 +125,7 @@ const HOUSES: &[House] = &[
         name: "ptree",
         storeys: &[
             &["log", "object", "options"],
-            &["error"],
+            &["error", "sums"],
             &["commit", "redo", "superblock", "version", "view"],
             &["heap", "state"],
             &["dirty", "lane"],

@@ -13,6 +13,7 @@ use crate::node::chunk::Gathered;
 use crate::node::inner::Child;
 use crate::node::record::Record;
 use crate::node::shape::{SPAN_MAX, Shape, pick_varying};
+use crate::node::ticket::Ticket;
 
 /// The contents of a new chunk.
 pub(crate) struct ChunkPlan<'a> {
@@ -26,6 +27,8 @@ pub(crate) struct ChunkPlan<'a> {
     pub(crate) abbreviated_with: Option<Shape<'a>>,
     /// Whether that shape, or another one, may be exact of the entries although it is not known to be.
     pub(crate) may_be_exact: bool,
+    /// The ticket to begin with: of chunks in whose place this one comes.
+    pub(crate) ticket: Option<Ticket>,
 }
 
 /// Writes a chunk.
@@ -121,7 +124,7 @@ pub(crate) unsafe fn write_chunk(
         (&raw mut (*head).walks).write(AtomicU64::new(0));
         (&raw mut (*head).picks).write(shape.picks);
         RawAtomicU64::init(&raw mut (*head).claim, 0);
-        RawAtomicU64::init(&raw mut (*head).tombstones, 0);
+        RawAtomicU64::init(&raw mut (*head).tombstones, Ticket::word(plan.ticket));
         RawAtomicU64::init(&raw mut (*head).edges, 0);
         for group in 0..plan.delta_cap.div_ceil(FINGERPRINTS_PER_WORD) {
             RawAtomicU64::init(base.add(layout.fingerprints + group * 8).cast(), 0);
@@ -191,7 +194,7 @@ pub(crate) fn write_inner(
         (&raw mut (*head).prefix_len).write(prefix.len() as u32);
         (&raw mut (*head).children_offset).write(layout.children as u32);
         RawAtomicU64::init(&raw mut (*head).latch, 0);
-        RawAtomicU64::init(&raw mut (*head).obsolete, 0);
+        RawAtomicU64::init(&raw mut (*head).state, 0);
         for (at, child) in children.iter().enumerate() {
             RawAtomicU64::init(base.add(layout.children + at * 8).cast(), child.node.word());
         }

@@ -13,7 +13,7 @@
 //! | | rebalance: frozen bit (AcqRel) | writers, whose CAS fails |
 //! | fingerprint byte, delta abbreviation | inserter, after its CAS (Release, Relaxed): a hint that may lag | searches; zero means "look at the word" |
 //! | claim | rebalance (CAS, AcqRel), given back if memory runs out | writers that met a frozen word |
-//! | tombstones | remover (Relaxed) | remover, to decide on a rebalance |
+//! | tombstones, with a ticket | remover (Acquire); counter, gives a ticket (AcqRel); inserter or remover, takes it back (AcqRel) | the same; inserter, after its CAS (Relaxed) |
 //! | edges | search for the nearest entry at an end (Release) | the next one (Acquire), which passes over what that has looked at |
 //!
 //! *Invariants*
@@ -26,10 +26,12 @@
 //! - I-EXACT: the shape of an exact chunk gives its sorted keys from their abbreviations.
 //! - I-BOUNDS: every key of a chunk is at least its low bound and below its high bound.
 
+mod count;
 mod delta;
 mod edge;
 mod walks;
 
+pub(crate) use count::Tombstone;
 pub(crate) use delta::Append;
 pub(crate) use edge::Edge;
 pub(crate) use walks::CLUSTERED_BYTES_MAX;
@@ -44,11 +46,13 @@ use sapwood_mem::{Arena, SliceRef};
 use self::delta::{fingerprint, match_bytes};
 use crate::layout::{
     ChunkHead, ChunkLayout, DISTINCT, EXACT, EntryState, FINGERPRINTS_PER_WORD, FROZEN,
-    GROUP_BYTES, GROUP_ENTRIES, INEXACT_CAME, KIND_CHUNK, PREFIX_BY_BOUNDS, TOMBSTONE, UNBOUNDED,
+    GROUP_BYTES, GROUP_ENTRIES, INEXACT_CAME, KIND_CHUNK, PREFIX_BY_BOUNDS, REPLACING, TOMBSTONE,
+    TOMBSTONES, UNBOUNDED,
 };
 use crate::node::abbreviation::lower_bound;
 use crate::node::record::Record;
 use crate::node::shape::{PICKS_MAX, Shape};
+use crate::node::ticket::Ticket;
 
 /// A chunk, while its reader is pinned.
 #[derive(Clone, Copy)]
@@ -590,13 +594,15 @@ impl<'g> Chunk<'g> {
         self.low().is_none_or(|low| low <= key) && self.high().is_none_or(|high| key < high)
     }
 
-    /// Counts a tombstone; true if a rebalance pays: half of the sorted part is
-    /// gone, or nothing is left at all.
-    pub(crate) fn count_tombstone(&self) -> bool {
-        let before = self.head().tombstones.fetch_add(1, Ordering::Relaxed) & !INEXACT_CAME;
-        let count = before as usize + 1;
+    /// Counts a tombstone. A rebalance pays if half of the sorted part is gone, or nothing is left at all.
+    pub(crate) fn count_tombstone(&self) -> Tombstone {
+        // Acquire: pairs with the exchange that gave the ticket, in `count_for`.
+        let before = self.head().tombstones.fetch_add(1, Ordering::Acquire);
+        let count = (before & TOMBSTONES) as usize + 1;
         let worth = (self.sorted_len / 2).max(self.delta_cap / 4);
-        count >= worth || count >= self.sorted_len && count == self.sorted_len + self.delta_len()
+        let pays = count >= worth
+            || count >= self.sorted_len && count == self.sorted_len + self.delta_len();
+        Tombstone { pays, ticket: Ticket::of(before) }
     }
 
     /// Claims the chunk for a rebalance by this thread; false if another one has it.
@@ -620,11 +626,16 @@ impl<'g> Chunk<'g> {
             // after fails.
             word.fetch_or(FROZEN, Ordering::AcqRel);
         }
+        // INVARIANT: I-TICKET: a count that begins after this is kept by no sum; one before has left its ticket,
+        // for the new chunks. AcqRel: pairs with the exchange in `count_for`.
+        self.head().tombstones.fetch_or(REPLACING, Ordering::AcqRel);
     }
 
     /// Undoes `freeze` and gives the claim back.
     pub(crate) fn thaw(&self) {
         debug_assert!(self.is_claimed());
+        // AcqRel: as in `freeze`.
+        self.head().tombstones.fetch_and(!REPLACING, Ordering::AcqRel);
         for word in self.delta_words().iter().chain(self.sorted_words()) {
             // AcqRel: pairs with the CAS in `append` and `swap`, as in `freeze`.
             word.fetch_and(!FROZEN, Ordering::AcqRel);

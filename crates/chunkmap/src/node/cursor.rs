@@ -26,6 +26,32 @@ pub(crate) struct KeyBounds<'k> {
     pub(crate) high: Bound<&'k [u8]>,
 }
 
+impl<'k> KeyBounds<'k> {
+    /// The key of the lower bound.
+    pub(crate) fn low_key(&self) -> Option<&'k [u8]> {
+        match self.low {
+            Bound::Unbounded => None,
+            Bound::Included(low) | Bound::Excluded(low) => Some(low),
+        }
+    }
+
+    /// The key of the upper bound.
+    pub(crate) fn high_key(&self) -> Option<&'k [u8]> {
+        match self.high {
+            Bound::Unbounded => None,
+            Bound::Included(high) | Bound::Excluded(high) => Some(high),
+        }
+    }
+
+    pub(crate) fn without_low(&self) -> KeyBounds<'k> {
+        KeyBounds { low: Bound::Unbounded, high: self.high }
+    }
+
+    pub(crate) fn without_high(&self) -> KeyBounds<'k> {
+        KeyBounds { low: self.low, high: Bound::Unbounded }
+    }
+}
+
 impl KeyBounds<'_> {
     pub(crate) fn above_low(&self, key: &[u8]) -> bool {
         match self.low {
@@ -404,6 +430,22 @@ impl<'k> Inside<'k> {
     #[inline]
     pub(crate) fn abbreviations(&self) -> (u64, u64) {
         (self.low.unwrap_or(0), self.high.unwrap_or(u64::MAX))
+    }
+
+    /// The number of a chunk's entries between the bounds.
+    pub(crate) fn count(&self, chunk: &Chunk<'_>) -> u64 {
+        if self.is_all() {
+            return chunk.live_len();
+        }
+        let is_live = |at: &usize| {
+            // Relaxed: the record is not looked at.
+            let word = chunk.sorted_word(*at).load(Ordering::Relaxed);
+            matches!(EntryState::of(word), EntryState::Record(_))
+        };
+        let sorted = self.sorted(chunk).filter(is_live).count();
+        let delta = chunk.delta_entries_where(|abbreviation| self.may_have(abbreviation));
+        let delta = delta.filter(|(_, entry)| self.contains(chunk, entry)).count();
+        (sorted + delta) as u64
     }
 
     /// Whether entries of this abbreviation may lie between the bounds.

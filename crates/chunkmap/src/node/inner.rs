@@ -7,7 +7,8 @@
 //! |---|---|---|
 //! | child | holder of the latch (Release) | every thread (Acquire) |
 //! | latch | the thread that changes the tree here (CAS Acquire, store Release) | the same |
-//! | obsolete | holder of the latch, before it lets go | the next holder |
+//! | state, bit 0: obsolete | holder of the latch, before it lets go | the next holder |
+//! | state, above: the sum of entries below | counters, writers below (AcqRel) | counters (Acquire): see `ticket` |
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -18,6 +19,15 @@ use sapwood_mem::sync::{Backoff, Ordering, RawAtomicU64};
 
 use crate::layout::{GROUP_ENTRIES, InnerHead, InnerLayout, KIND_INNER};
 use crate::node::abbreviation::{abbreviate_foreign, lower_bound};
+use crate::node::ticket::Ticket;
+
+/// In the word of a node's state.
+const OBSOLETE: u64 = 1;
+/// The sum of the entries below is unknown where no bit of this mask is set.
+const STEP: u64 = 0b110;
+const COUNTING: u64 = 0b010;
+const KNOWN: u64 = 0b100;
+const SUM_SHIFT: u32 = 3;
 
 /// A node and the least key it covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -263,7 +273,7 @@ impl<'g> Inner<'g> {
     pub(crate) fn latch(&self) -> Option<Latch<'g>> {
         let latch = Latch::take(&self.head().latch);
         // Relaxed: read and written under the latch alone.
-        (self.head().obsolete.load(Ordering::Relaxed) == 0).then_some(latch)
+        (self.head().state.load(Ordering::Relaxed) & OBSOLETE == 0).then_some(latch)
     }
 
     /// Whether some thread has the latch: its holder asserts it.
@@ -276,7 +286,44 @@ impl<'g> Inner<'g> {
         debug_assert!(self.is_latched());
         // INVARIANT: I-CURRENT: the caller has just replaced the node. Relaxed: under the latch, as
         // above.
-        self.head().obsolete.store(1, Ordering::Relaxed);
+        self.head().state.fetch_or(OBSOLETE, Ordering::Relaxed);
+    }
+
+    /// The sum of the entries below, if it is known.
+    pub(crate) fn sum(&self) -> Option<u64> {
+        // Acquire: pairs with the exchange in `end_count`.
+        let state = self.head().state.load(Ordering::Acquire);
+        (state & STEP == KNOWN).then_some(state >> SUM_SHIFT)
+    }
+
+    /// Begins a count.
+    pub(crate) fn begin_count(&self, ticket: Ticket) {
+        self.set_step(|_| true, COUNTING | ticket.number() << SUM_SHIFT);
+    }
+
+    /// Keeps the sum of a count, unless it was forgotten meanwhile, or another count has begun.
+    pub(crate) fn end_count(&self, ticket: Ticket, sum: u64) {
+        let counting = COUNTING | ticket.number() << SUM_SHIFT;
+        self.set_step(|step| step == counting, KNOWN | sum << SUM_SHIFT);
+    }
+
+    /// Forgets the sum.
+    pub(crate) fn forget_sum(&self) {
+        // AcqRel: what is counted from here on has what the caller has done.
+        self.head().state.fetch_and(OBSOLETE, Ordering::AcqRel);
+    }
+
+    fn set_step(&self, may: impl Fn(u64) -> bool, step: u64) {
+        let state = &self.head().state;
+        let mut now = state.load(Ordering::Relaxed);
+        while may(now & !OBSOLETE) {
+            let new = now & OBSOLETE | step;
+            // AcqRel: pairs with `forget_sum`, and with the load in `sum`.
+            match state.compare_exchange(now, new, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(other) => now = other,
+            }
+        }
     }
 }
 

@@ -111,7 +111,11 @@ impl ChunkMap {
     }
 
     #[inline(never)]
-    fn edge(&self, bounds: impl KeyRange, direction: Direction) -> Result<Option<Entry<'_>>> {
+    pub(crate) fn edge(
+        &self,
+        bounds: impl KeyRange,
+        direction: Direction,
+    ) -> Result<Option<Entry<'_>>> {
         let bounds = key_bounds(&bounds);
         let guard = self.tree.reclaimer.pin();
         loop {

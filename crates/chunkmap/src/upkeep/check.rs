@@ -92,7 +92,7 @@ impl ChunkMap {
                     inner.height()
                 );
                 sums.slice_bytes += self.tree.arena.capacity(inner.slice()) as u64;
-                let mut low = bounds.0;
+                let (mut low, before) = (bounds.0, sums.entries);
                 for at in 0..inner.len() {
                     let high =
                         if at + 1 < inner.len() { Some(inner.separator(at)) } else { bounds.1 };
@@ -104,6 +104,12 @@ impl ChunkMap {
                     self.check_node(guard, child, (low, high), Some(expected - 1), sums)?;
                     low = high;
                 }
+                let below = sums.entries - before;
+                let kept = inner.sum();
+                ensure!(
+                    kept.is_none_or(|kept| kept == below),
+                    "I-SUM: {below} entries lie below a node that says {kept:?}"
+                );
                 Ok(())
             }
         }

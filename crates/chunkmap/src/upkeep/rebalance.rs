@@ -153,6 +153,8 @@ impl ChunkMap {
     ) -> std::result::Result<(), NotReplaced> {
         let key = |at: usize| old[0].chunk.record(entries[at].slice).key();
         let least = bounds.low.unwrap_or_default();
+        // INVARIANT: I-TICKET: read after the chunks were frozen.
+        let ticket = Chunk::inherited_ticket(old.iter().map(|leaf| &leaf.chunk));
         let mut built: Vec<Child<'_>> = Vec::with_capacity(1 + cuts.len());
         let write = |low, high, entries| -> std::result::Result<_, OutOfMemory> {
             let delta_cap = self.options.delta_entries();
@@ -161,7 +163,8 @@ impl ChunkMap {
             let may_be_exact = !is_whole
                 && abbreviated_with.is_none_or(|shape| shape.tail.is_none())
                 && may_be_exact(&old[0].chunk, entries);
-            let plan = ChunkPlan { low, high, delta_cap, entries, abbreviated_with, may_be_exact };
+            let plan =
+                ChunkPlan { low, high, delta_cap, entries, abbreviated_with, may_be_exact, ticket };
             // SAFETY: I-PINNED, I-FROZEN: the frozen chunks name the entries' records, and the
             // guard keeps them.
             unsafe { write_chunk(&self.tree.arena, &plan) }

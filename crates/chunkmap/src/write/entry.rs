@@ -95,6 +95,9 @@ impl ChunkMap {
                     self.log(&mut born, Effect::Put(value));
                 }
                 self.counters.inserted(key.len(), value.len());
+                if let Some(ticket) = leaf.chunk.ticket() {
+                    self.tree.forget_sums_of(guard, &leaf.chunk, ticket, key);
+                }
                 Ok(true)
             }
             Append::Exists => Ok(false),
@@ -204,7 +207,11 @@ impl ChunkMap {
         drop(lock);
         // SAFETY: I-OWNER: no current chunk names the record any more.
         unsafe { self.retire(hit.slice) };
-        if chunk.count_tombstone() {
+        let tombstone = chunk.count_tombstone();
+        if let Some(ticket) = tombstone.ticket {
+            self.tree.forget_sums_of(guard, &chunk, ticket, key);
+        }
+        if tombstone.pays {
             // The last entry of a map comes here, too.
             self.compaction.set_due();
             let leaf = self.tree.leaf(guard, key);

@@ -96,6 +96,9 @@ impl ChunkMap {
             }
             // They are in the map now.
             fresh.slices.clear();
+            if chunk.ticket().is_some() {
+                self.tree.forget_sums(&guard, key(0));
+            }
             for (key, value) in &entries[..len] {
                 self.counters.inserted(key.as_ref().len(), value.as_ref().len());
             }

@@ -16,6 +16,7 @@ mod lingering;
 mod oracle;
 mod panics;
 mod parallel;
+mod rank;
 mod reentrancy;
 mod runs;
 mod scans;

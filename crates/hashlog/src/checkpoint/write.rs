@@ -73,9 +73,9 @@ impl Store {
         let before = self.log.flushed();
         self.log.flush_below(moment.boundary)?;
         parts.sync()?;
-        if let Some(told) = self.told.get() {
-            // INVARIANT: I-TOLD: the journal has all changes before the moment.
-            told.sync()?;
+        if let Some(journal) = self.journal.get() {
+            // INVARIANT: I-LOGGED: the journal has all changes before the moment.
+            journal.sync()?;
         }
         let number = state.next;
         state.next = number.next();

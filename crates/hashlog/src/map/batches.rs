@@ -35,9 +35,11 @@ impl HashLog {
         &self,
         entries: &[(K, V)],
     ) -> std::result::Result<(), BatchError> {
-        match &self.told {
-            None => self.put_many_untold(entries),
-            Some(told) => self.put_many_told(told, entries),
+        let put =
+            |entries: &[(K, V)]| by_layout!(self, F => self.store.put_many::<F, K, V>(entries));
+        match &self.journal {
+            None => put(entries),
+            Some(journal) => self.put_many_logged(journal, entries, put),
         }
     }
 
@@ -59,16 +61,16 @@ impl HashLog {
         })
     }
 
-    /// The same, where `change` is told of keys that are not there, too.
+    /// The same, where `change` gets keys that are absent, too.
     #[inline]
     pub(crate) fn update_each<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
         change: &mut impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> std::result::Result<usize, BatchError> {
-        match &self.told {
-            None => self.update_each_untold(keys, change),
-            Some(told) => self.update_each_told(told, keys, change),
+        match &self.journal {
+            None => by_layout!(self, F => self.store.update_many::<F, K>(keys, change)),
+            Some(journal) => self.update_each_logged(journal, keys, change),
         }
     }
 
@@ -128,7 +130,7 @@ impl HashLog {
         mut change: impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> std::result::Result<usize, BatchError> {
         assert_eq!(addresses.len(), keys.len(), "one address for each key");
-        match &self.told {
+        match &self.journal {
             None => by_layout!(self, F => {
                 self.store.update_at::<F, K>(addresses, keys, None, &mut change)
             }),
@@ -173,9 +175,9 @@ impl HashLog {
     /// # Ok::<(), sapwood_hashlog::Error>(())
     /// ```
     pub fn edit(&self) -> Edit<'_> {
-        let begun = match &self.told {
+        let begun = match &self.journal {
             None => by_layout!(self, F => self.store.edit::<F>()),
-            // Changes are told one by one.
+            // Changes are logged one by one.
             Some(_) => None,
         };
         Edit { begun, log: self }
@@ -190,9 +192,11 @@ impl HashLog {
         &self,
         deltas: &[(K, i64)],
     ) -> std::result::Result<(), BatchError> {
-        match &self.told {
-            None => self.add_many_untold(deltas, &mut |_, _| ()),
-            Some(told) => self.add_many_told(told, deltas),
+        match &self.journal {
+            None => by_layout!(self, F => self.store.add_many::<F, K>(deltas, &mut |_, _| ())),
+            Some(journal) => self.add_many_logged(journal, deltas, |deltas, mut sum| {
+                by_layout!(self, F => self.store.add_many::<F, K>(deltas, &mut sum))
+            }),
         }
     }
 }

@@ -114,7 +114,7 @@ impl HashLog {
     fn of(store: Store) -> HashLog {
         let store = Arc::new(store);
         store.employ_compactor();
-        let ends_at_once = store.options.layout == Layout::Fixed8;
-        HashLog { store, told: None, ends_at_once }
+        let has_fast_path = store.options.layout == Layout::Fixed8;
+        HashLog { store, journal: None, has_fast_path }
     }
 }

@@ -263,7 +263,7 @@ impl HashLog {
     }
 
     /// As [`HashLog::sweep`], for records that are changed where they were met: they stay there as
-    /// long as it lives. `None` where records may go, in a directory; where changes are told; and
+    /// long as it lives. `None` where records may go, in a directory; where there is a journal; and
     /// unless the layout is [`Layout::Fixed8`].
     ///
     /// ```
@@ -312,7 +312,7 @@ impl HashLog {
     /// [`Error::WouldBlock`] inside a closure.
     pub fn hold(&self) -> Result<Option<Hold<'_>>> {
         let stays = self.is_in_memory() && self.store.options.layout == Layout::Fixed8;
-        if !stays || self.told.is_some() {
+        if !stays || self.journal.is_some() {
             return Ok(None);
         }
         Hold::new(&self.store).map(Some)

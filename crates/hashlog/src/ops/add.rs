@@ -11,14 +11,19 @@ use crate::record::address::Address;
 use crate::record::in_place::{InPlace, Write};
 
 impl Store {
+    /// Adds to a counter, of which an absent one counts as 0; the sum.
+    #[inline]
+    pub(crate) fn add<F: InPlace>(&self, key: &[u8], delta: i64) -> Result<i64> {
+        let (key, hash) = self.checked::<F>(key, size_of::<i64>())?;
+        if let Some(sum) = self.add_by_look::<F>(hash, key, delta) {
+            return Ok(sum);
+        }
+        self.drive::<F, _>(|pin, fetched| self.add_attempt::<F>(pin, fetched, hash, key, delta))
+    }
+
     /// Adds to a counter that is found at first sight.
     #[inline(always)]
-    pub(crate) fn add_quick<F: InPlace>(
-        &self,
-        hash: u64,
-        key: F::Key<'_>,
-        delta: i64,
-    ) -> Option<i64> {
+    fn add_by_look<F: InPlace>(&self, hash: u64, key: F::Key<'_>, delta: i64) -> Option<i64> {
         let pin = self.log.epochs.pin_quick()?;
         let first = self.look(&pin, hash, self.log.read_only())?;
         self.add_first::<F>(&pin, first, key, delta)

@@ -45,7 +45,7 @@ impl Store {
 
     /// Reads a key that is found at first sight, or gives the closure back.
     #[inline(always)]
-    pub(crate) fn get_quick<F: InPlace, R, C: FnOnce(&[u8]) -> R>(
+    pub(crate) fn get_by_look<F: InPlace, R, C: FnOnce(&[u8]) -> R>(
         &self,
         hash: u64,
         key: F::Key<'_>,

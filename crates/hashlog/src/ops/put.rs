@@ -2,18 +2,49 @@
 
 use sapwood_mem::epoch::Pin;
 
+use crate::error::Result;
 use crate::log::cold::Fetched;
 use crate::ops::append::Old;
 use crate::ops::drive::Attempt;
 use crate::ops::search::{Found, Probed};
 use crate::ops::store::Store;
+use crate::record::Form;
 use crate::record::address::Address;
 use crate::record::in_place::InPlace;
 
 impl Store {
+    /// The key as its layout has it, and its hash, if the store takes it with a value of so many bytes.
+    #[inline]
+    pub(crate) fn checked<'k, F: Form>(
+        &self,
+        key: &'k [u8],
+        value_len: usize,
+    ) -> Result<(F::Key<'k>, u64)> {
+        let key = F::key(key)?;
+        F::check_value(key, value_len, self.log.page_bytes)?;
+        Ok((key, F::hash(key)))
+    }
+
+    #[inline]
+    pub(crate) fn put<F: InPlace>(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let (key, hash) = self.checked::<F>(key, value.len())?;
+        if self.put_by_look::<F>(hash, key, value) {
+            return Ok(());
+        }
+        self.drive::<F, _>(|pin, fetched| self.put_attempt::<F>(pin, fetched, hash, key, value))
+    }
+
+    #[inline]
+    pub(crate) fn put_if_absent<F: InPlace>(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        let (key, hash) = self.checked::<F>(key, value.len())?;
+        self.drive::<F, _>(|pin, fetched| {
+            self.put_if_absent_attempt::<F>(pin, fetched, hash, key, value)
+        })
+    }
+
     /// Puts a value in place where the key is found at first sight; true if it did.
     #[inline(always)]
-    pub(crate) fn put_quick<F: InPlace>(&self, hash: u64, key: F::Key<'_>, value: &[u8]) -> bool {
+    fn put_by_look<F: InPlace>(&self, hash: u64, key: F::Key<'_>, value: &[u8]) -> bool {
         if let Some(pin) = self.log.epochs.pin_quick()
             && let Some(first) = self.look(&pin, hash, self.log.read_only())
         {
@@ -52,7 +83,7 @@ impl Store {
         put
     }
 
-    pub(crate) fn put_attempt<F: InPlace>(
+    pub(super) fn put_attempt<F: InPlace>(
         &self,
         pin: &Pin<'_>,
         fetched: &Fetched,
@@ -91,7 +122,7 @@ impl Store {
         }
     }
 
-    pub(crate) fn put_if_absent_attempt<F: InPlace>(
+    fn put_if_absent_attempt<F: InPlace>(
         &self,
         pin: &Pin<'_>,
         fetched: &Fetched,

@@ -2,6 +2,7 @@
 
 use sapwood_mem::epoch::Pin;
 
+use crate::error::Result;
 use crate::index::SlotRef;
 use crate::log::cold::Fetched;
 use crate::ops::append::Old;
@@ -13,7 +14,14 @@ use crate::record::in_place::{InPlace, Stop};
 use crate::record::{Burial, Form, Record};
 
 impl Store {
-    pub(crate) fn remove_attempt<F: InPlace>(
+    #[inline]
+    pub(crate) fn remove<F: InPlace>(&self, key: &[u8]) -> Result<bool> {
+        let key = F::key(key)?;
+        let hash = F::hash(key);
+        self.drive::<F, _>(|pin, fetched| self.remove_attempt::<F>(pin, fetched, hash, key))
+    }
+
+    fn remove_attempt<F: InPlace>(
         &self,
         pin: &Pin<'_>,
         fetched: &Fetched,

@@ -3,6 +3,7 @@
 
 use sapwood_mem::epoch::Pin;
 
+use crate::error::{Error, Result};
 use crate::index::SlotRef;
 use crate::log::cold::Fetched;
 use crate::ops::drive::Attempt;
@@ -21,9 +22,54 @@ pub(crate) enum Rmw<R> {
 }
 
 impl Store {
+    /// Changes a value, or puts `absent` where there is none.
+    #[inline]
+    pub(crate) fn rmw<F: InPlace, R>(
+        &self,
+        key: &[u8],
+        absent: Option<&[u8]>,
+        change: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
+    ) -> Result<Rmw<R>> {
+        let (key, hash) = match absent {
+            Some(value) => self.checked::<F>(key, value.len())?,
+            None => F::key(key).map(|key| (key, F::hash(key)))?,
+        };
+        if let Some(answer) = self.rmw_by_look::<F, R>(hash, key, change) {
+            return Ok(Rmw::Updated(answer));
+        }
+        self.drive::<F, _>(|pin, fetched| {
+            self.rmw_attempt::<F, R>(pin, fetched, hash, key, absent, change)
+        })
+    }
+
+    pub(crate) fn compare_and_put<F: InPlace>(
+        &self,
+        key: &[u8],
+        expected: &[u8],
+        new: &[u8],
+    ) -> Result<bool> {
+        let mut refused: Option<Error> = None;
+        let mut change = |value: &mut ValueMut<'_>| {
+            if **value != *expected {
+                return (false, Write::Unchanged);
+            }
+            refused = value.set(new).err();
+            match refused {
+                None => (true, Write::Changed),
+                Some(_) => (false, Write::Unchanged),
+            }
+        };
+        self.checked::<F>(key, new.len())?;
+        let done = self.rmw::<F, bool>(key, None, &mut change)?;
+        match refused {
+            Some(error) => Err(error),
+            None => Ok(matches!(done, Rmw::Updated(true))),
+        }
+    }
+
     /// Changes a value by atomic instructions where the key is found at first sight.
     #[inline(always)]
-    pub(crate) fn rmw_quick<F: InPlace, R>(
+    fn rmw_by_look<F: InPlace, R>(
         &self,
         hash: u64,
         key: F::Key<'_>,

@@ -7,7 +7,7 @@ use crate::error::{Error, Result, no_memory};
 use crate::files::kept::Checkpoints;
 use crate::files::parts::Parts;
 use crate::index::Index;
-use crate::journal::Told;
+use crate::journal::LatchedJournal;
 use crate::log::Log;
 use crate::log::begin_lock::{BeginLock, Shared};
 use crate::log::cold;
@@ -44,8 +44,8 @@ pub(crate) struct Store {
     is_frozen: AtomicBool,
     /// `None` in memory.
     pub(crate) checkpoints: Option<Checkpoints>,
-    /// Of a log whose changes are told.
-    pub(crate) told: OnceLock<Arc<Told>>,
+    /// Of a log whose changes a journal hears of.
+    pub(crate) journal: OnceLock<Arc<LatchedJournal>>,
 }
 
 impl Store {
@@ -91,7 +91,7 @@ impl Store {
             compactor,
             is_frozen: AtomicBool::new(false),
             checkpoints,
-            told: OnceLock::new(),
+            journal: OnceLock::new(),
         }
     }
 

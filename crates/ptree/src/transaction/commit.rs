@@ -94,6 +94,13 @@ impl Inner {
         let mut core = self.core();
         core.check()?;
         let place = core.append(self, redo.bytes(), ends_group)?;
+        let mut sums: SmallVec<[_; 4]> = visible
+            .iter()
+            .map(|tree| tree.sums.lock().unwrap_or_else(PoisonError::into_inner))
+            .collect();
+        for sums in &mut sums {
+            sums.touch(transaction.lane().touched().map(|object| (object.id(), object.len())));
+        }
         for tree in &visible {
             tree.version.begin_change();
         }
@@ -101,6 +108,7 @@ impl Inner {
         for tree in &visible {
             tree.version.end_change();
         }
+        drop(sums);
         self.apply_allocations(redo.allocations(), &mut core.dirty)?;
         for &(id, chunks) in transaction.freed().iter() {
             core.heap.give_freed(id, chunks);

@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::object::ObjectId;
 use crate::transaction::Transaction;
 use crate::view::View;
-use node::{LEAF, LEAF_SLOTS, Node, NodeEdit, slots};
+use node::{LEAF, LEAF_SLOTS, Node, NodeEdit, level_of, slots};
 use search::{HEIGHT_MAX, Search, fill_least, height, search};
 
 mod build;
@@ -184,6 +184,22 @@ impl Structure for BTree {
             tell(below(node.len));
         }
         Ok(())
+    }
+
+    fn top(subtree: Subtree) -> ObjectId {
+        subtree.id
+    }
+
+    fn leaf_len(view: &impl View, subtree: Subtree) -> Result<Option<u64>> {
+        if subtree.level != LEAF {
+            return Ok(None);
+        }
+        Ok(Some(Node::read(view, subtree.id, LEAF)?.len as u64))
+    }
+
+    fn entry_in(view: &impl View, id: ObjectId, words: usize) -> Result<Option<Entry>> {
+        let Some(level) = level_of(view, id, words)? else { return Ok(None) };
+        Ok(Some(Node::read(view, id, level)?.entry(0)))
     }
 
     fn part_of(view: &impl View, head: &Head, subtree: Subtree, key: Probe<'_>) -> Result<usize> {

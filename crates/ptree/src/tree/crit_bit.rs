@@ -478,6 +478,16 @@ impl Structure for CritBit {
         Ok(())
     }
 
+    fn top(subtree: Subtree) -> ObjectId {
+        subtree.link.id()
+    }
+
+    fn entry_in(view: &impl View, id: ObjectId, words: usize) -> Result<Option<Entry>> {
+        let is_node = words == NODE_WORDS
+            && type_of(load(&view.object(id, NODE_WORDS)?[0])) == ObjectType::CRIT_BIT_NODE;
+        is_node.then(|| entry_at(view, id)).transpose()
+    }
+
     fn part_of(view: &impl View, head: &Head, subtree: Subtree, key: Probe<'_>) -> Result<usize> {
         if subtree.link.is_leaf() {
             return Ok(0);

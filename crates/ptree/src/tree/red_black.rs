@@ -484,6 +484,19 @@ impl Structure for RedBlack {
         Ok(())
     }
 
+    fn top(subtree: Subtree) -> ObjectId {
+        subtree.link.id()
+    }
+
+    fn entry_in(view: &impl View, id: ObjectId, words: usize) -> Result<Option<Entry>> {
+        if words != NODE_WORDS {
+            return Ok(None);
+        }
+        let words = node_words(view, id)?;
+        let is_node = type_of(load(&words[0])) == ObjectType::RED_BLACK_NODE;
+        Ok(is_node.then(|| entry_of(words)))
+    }
+
     fn part_of(view: &impl View, head: &Head, subtree: Subtree, key: Probe<'_>) -> Result<usize> {
         let words = node_words(view, subtree.link.id())?;
         let own = usize::from(!link_of(words, 0).is_none());

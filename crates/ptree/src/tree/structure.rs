@@ -237,6 +237,17 @@ pub(crate) trait Structure {
         tell: &mut impl FnMut(Part<Self::Subtree>),
     ) -> Result<()>;
 
+    /// The object at the top of a subtree.
+    fn top(subtree: Self::Subtree) -> ObjectId;
+
+    /// The number of entries of a subtree that has no subtrees.
+    fn leaf_len(_view: &impl View, _subtree: Self::Subtree) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    /// An entry below an object or in it, which has so many words, if it is a node of this structure.
+    fn entry_in(view: &impl View, id: ObjectId, words: usize) -> Result<Option<Entry>>;
+
     /// The number of the part that has a key of the tree, or would have it.
     fn part_of(
         view: &impl View,

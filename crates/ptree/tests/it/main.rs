@@ -8,6 +8,7 @@ mod info;
 mod lasting;
 mod memory;
 mod model;
+mod rank;
 mod readers;
 mod salvage;
 mod streams;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::info::{BackupInfo, BackupProgress};
 use super::store::{List, Listed, Piece, Store, failed, sync_folder};
 use super::stored::StoredFolders;
-use super::{BackupInfo, BackupProgress};
 use crate::directory::{Directory, LOG};
 use crate::{Db, Error, Result};
 

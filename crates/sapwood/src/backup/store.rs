@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use sapwood_disk::{Disk, FileDisk, FileFolders, Folders};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::BackupInfo;
+use super::info::BackupInfo;
 use crate::{Error, Result};
 
 const PIECES: &str = "pieces";

@@ -17,7 +17,7 @@ impl HashSnapshot<'_> {
     /// Calls `visit(key, value)` for every entry; `visit` ends it with `ControlFlow::Break`.
     ///
     /// # Errors
-    /// As [`Table::for_each`](crate::Table::for_each).
+    /// Those of [`Table::for_each`](crate::Table::for_each).
     ///
     /// ```
     /// # use std::ops::ControlFlow;
@@ -38,7 +38,7 @@ impl HashSnapshot<'_> {
     /// threads take one each.
     ///
     /// # Errors
-    /// As [`Table::for_each`](crate::Table::for_each).
+    /// Those of [`Table::for_each`](crate::Table::for_each).
     ///
     /// ```
     /// # use std::ops::ControlFlow;
@@ -68,7 +68,7 @@ impl HashSnapshot<'_> {
     /// snapshots were taken.
     ///
     /// # Errors
-    /// As [`Table::checkpoint`](crate::Table::checkpoint); [`Error::HashEngine`](crate::Error::HashEngine) with `Argument`
+    /// Those of [`Table::checkpoint`](crate::Table::checkpoint); [`Error::HashEngine`](crate::Error::HashEngine) with `Argument`
     /// where the table has a checkpoint of a later moment.
     ///
     /// ```

@@ -19,24 +19,24 @@ use crate::{
 impl Table<Hash> {
     #[cold]
     #[inline(never)]
-    fn put_otherwise(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.change_key(key, || self.named(self.log().put_otherwise(key, value)))
+    fn put_slow(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.change_key(key, || self.named(self.log().put_slow(key, value)))
     }
 
     #[cold]
     #[inline(never)]
-    fn update_otherwise<R>(
+    fn update_slow<R>(
         &self,
         key: &[u8],
         change: impl FnMut(&mut sapwood_hashlog::ValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
-        self.change_key(key, || self.named(self.log().update_otherwise(key, change)))
+        self.change_key(key, || self.named(self.log().update_slow(key, change)))
     }
 
     #[cold]
     #[inline(never)]
-    fn add_otherwise(&self, key: &[u8], delta: i64) -> Result<i64> {
-        self.change_key(key, || self.named(self.log().add_otherwise(key, delta)))
+    fn add_slow(&self, key: &[u8], delta: i64) -> Result<i64> {
+        self.change_key(key, || self.named(self.log().add_slow(key, delta)))
     }
 
     /// Puts the table's name to an engine's error about a batch.
@@ -97,9 +97,9 @@ impl Verbs for Hash {
 
     #[inline(always)]
     fn put(table: &HashTable, key: &[u8], value: &[u8]) -> Result<()> {
-        match table.change_at_once(|log| log.put_at_once(key, value).then_some(())) {
+        match table.try_change_fast(|log| log.try_put_fast(key, value).then_some(())) {
             Some(()) => Ok(()),
-            None => table.put_otherwise(key, value),
+            None => table.put_slow(key, value),
         }
     }
 
@@ -127,9 +127,9 @@ impl Verbs for Hash {
         let name = &table.shared.name;
         let mut change =
             |value: &mut sapwood_hashlog::ValueMut<'_>| change(&mut ValueMut::of_hash(value, name));
-        match table.change_at_once(|log| log.update_at_once(key, &mut change)) {
+        match table.try_change_fast(|log| log.try_update_fast(key, &mut change)) {
             Some(answer) => Ok(Some(answer)),
-            None => table.update_otherwise(key, change),
+            None => table.update_slow(key, change),
         }
     }
 
@@ -170,9 +170,9 @@ impl Verbs for Hash {
 
     #[inline(always)]
     fn add(table: &HashTable, key: &[u8], delta: i64) -> Result<i64> {
-        match table.change_at_once(|log| log.add_at_once(key, delta)) {
+        match table.try_change_fast(|log| log.try_add_fast(key, delta)) {
             Some(sum) => Ok(sum),
-            None => table.add_otherwise(key, delta),
+            None => table.add_slow(key, delta),
         }
     }
 

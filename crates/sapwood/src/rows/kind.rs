@@ -82,6 +82,12 @@ impl AsRow<Values> for [Value<'_>] {
     }
 }
 
+impl AsRow<Values> for &[Value<'_>] {
+    fn row_values(&self) -> Cow<'_, [Value<'_>]> {
+        Cow::Borrowed(self)
+    }
+}
+
 impl<const N: usize> AsRow<Values> for [Value<'_>; N] {
     fn row_values(&self) -> Cow<'_, [Value<'_>]> {
         Cow::Borrowed(self)

@@ -59,7 +59,7 @@ impl<R, E: Sorted> Rows<R, E> {
         Ok(())
     }
 
-    /// Whether numbers of rows come from the table's counter, and not from the last row of those that share the
+    /// True if numbers of rows come from the table's counter, and not from the last row of those that share the
     /// columns of the key.
     pub(super) fn counts(&self) -> bool {
         self.base.engine() == Engine::Hash || self.schema().key_columns().is_empty()

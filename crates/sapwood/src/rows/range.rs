@@ -49,6 +49,12 @@ impl<T: RowField> KeyPart for T {
     }
 }
 
+impl KeyPart for Value<'_> {
+    fn value(&self) -> Value<'_> {
+        self.clone()
+    }
+}
+
 impl KeyPart for &str {
     fn value(&self) -> Value<'_> {
         Value::text(*self)

@@ -55,7 +55,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
         self.table.get_with(&key, |value| read(self.row(&key, value)))
     }
 
-    /// Whether there is a row of a key.
+    /// True if there is a row of a key.
     ///
     /// # Errors
     /// [Those of rows](Rows#errors).
@@ -145,6 +145,27 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
         };
         let rows = rows.into_iter().flatten().map(|entry| self.of_entry(entry?));
         rows.chain(refused)
+    }
+
+    /// The number of rows in a range, as [`Table::count`] counts them.
+    ///
+    /// # Errors
+    /// Those of [`scan`](Self::scan).
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let db = Db::in_memory();
+    /// let schema = "day:u8, hour:u8, hits:u32, key(day, hour)".parse().expect("a schema");
+    /// db.create_ordered_table("hits", OrderedTableOptions::default().schema(schema))?;
+    /// let hits = db.rows("hits")?;
+    /// for (day, hour) in [(1, 23), (2, 0), (2, 9), (3, 0)] {
+    ///     hits.put(&[day.into(), hour.into(), 7.into()])?;
+    /// }
+    /// assert_eq!(hits.count((2,)..=(2,))?, 2);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn count(&self, range: impl RowRange) -> Result<u64> {
+        self.table.count(self.byte_range(&range)?)
     }
 
     /// Calls `visit` for the rows of a range, in place. The closure answers `()`, or a

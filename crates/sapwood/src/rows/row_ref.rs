@@ -120,10 +120,10 @@ impl<'a> RowRef<'a> {
         self.named(self.format.decode(self.key, self.value))
     }
 
-    /// As [`values`](Self::values), borrowing nothing.
+    /// Copies of the values of all columns.
     ///
     /// # Errors
-    /// As of [`values`](Self::values).
+    /// Those of [`values`](Self::values).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};

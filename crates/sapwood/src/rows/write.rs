@@ -6,7 +6,7 @@ use crate::formats::{FIRST_NUMBER, pass_number};
 #[cfg(feature = "sql")]
 use crate::schema::Cell;
 use crate::schema::{Error as Cause, RowFormat, Value};
-use crate::{Result, Sorted, Upsert, ValueMut};
+use crate::{Compute, Computed, Result, Sorted, Upsert, ValueMut};
 
 #[cfg(doc)]
 use crate::{Error, Table};
@@ -175,22 +175,23 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
         if schema.key_columns().contains(&column) {
             return Err(self.key_changed());
         }
-        let is_fixed = schema.columns()[column].kind.width().is_some();
-        self.change(&self.key(key)?, |key, row| {
+        let key = self.key(key)?;
+        if schema.columns()[column].kind.width().is_some() {
             // The newest format, read after the row: it is not older than the row.
-            if is_fixed {
-                match self.format().set(column, row, value) {
-                    Ok(()) => return Ok(()),
-                    // A value that the column cannot have, or a row from before the column was added.
-                    Err(Cause::Value { .. }) => {}
-                    Err(cause) => return Err(self.refused(cause)),
-                }
+            let set = |row: &mut ValueMut<'_>| self.format().set(column, row, value);
+            match self.table.update(&key, set)? {
+                None => return Ok(false),
+                Some(Ok(())) => return Ok(true),
+                // A value that the column cannot have, or a row from before the column was added.
+                Some(Err(Cause::Value { .. })) => {}
+                Some(Err(cause)) => return Err(self.refused(cause)),
             }
-            self.rewrite(key, row, |values| {
-                values[column] = value.clone();
-                Ok(())
-            })
-        })
+        }
+        let set = &mut |values: &mut Vec<Value<'static>>| {
+            values[column] = value.clone().into_owned();
+            Ok(())
+        };
+        Ok(self.rewrite(&key, None, set)? == Computed::Replaced)
     }
 
     /// Changes a row, in one step for every reader; false if there is no row of the key. The closure is called as that of
@@ -217,7 +218,10 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn update(&self, key: R::Key<'_>, mut change: impl FnMut(&mut R::Row)) -> Result<bool> {
-        self.change(&self.key(key)?, |key, row| self.rewrite_row(key, row, &mut change))
+        let key = self.key(key)?;
+        let change =
+            &mut |values: &mut Vec<Value<'static>>| self.change_values(values, &mut change);
+        Ok(self.rewrite(&key, None, change)? == Computed::Replaced)
     }
 
     /// Puts a row of a new key, or changes the row that the key has, in one step for every reader. The closure is called
@@ -251,54 +255,64 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
         if format.schema().is_numbered() {
             return self.put_numbered(&mut key, &value).map(|_| Upsert::Inserted);
         }
-        let changed = self
-            .table
-            .put_if_absent_or_update(&key, value, |row| self.rewrite_row(&key, row, &mut change))?;
-        match changed {
-            Upsert::Inserted => Ok(Upsert::Inserted),
-            Upsert::Updated(changed) => changed.map(Upsert::Updated),
-        }
-    }
-
-    /// Changes the bytes of a row; false if there is none.
-    fn change(
-        &self,
-        key: &[u8],
-        mut change: impl FnMut(&[u8], &mut ValueMut<'_>) -> Result<()>,
-    ) -> Result<bool> {
-        let changed = self.table.update(key, |value| change(key, value))?;
-        Ok(changed.transpose()?.is_some())
-    }
-
-    /// Writes a row anew, as `change` leaves it.
-    fn rewrite_row(
-        &self,
-        key: &[u8],
-        row: &mut ValueMut<'_>,
-        change: &mut impl FnMut(&mut R::Row),
-    ) -> Result<()> {
-        self.rewrite(key, row, |values| {
-            let mut row = self.of_values(values.clone())?;
-            change(&mut row);
-            let fields = R::to_values(&row);
-            let fields = fields.iter().cloned().map(Value::into_owned);
-            match &self.columns {
-                None => *values = fields.collect(),
-                Some(columns) => {
-                    columns.iter().zip(fields).for_each(|(&at, value)| values[at] = value);
-                }
-            }
-            Ok(())
+        let change =
+            &mut |values: &mut Vec<Value<'static>>| self.change_values(values, &mut change);
+        Ok(match self.rewrite(&key, Some(&value), change)? {
+            Computed::Inserted => Upsert::Inserted,
+            _ => Upsert::Updated(()),
         })
     }
 
-    /// Writes a row anew, with the values that `change` leaves.
-    fn rewrite<'v>(
+    /// Changes the values of a table's row as `change` changes a row of this type.
+    fn change_values(
+        &self,
+        values: &mut Vec<Value<'static>>,
+        change: &mut impl FnMut(&mut R::Row),
+    ) -> Result<()> {
+        let mut row = self.of_values(values.clone())?;
+        change(&mut row);
+        let fields = R::to_values(&row);
+        let fields = fields.iter().cloned().map(Value::into_owned);
+        match &self.columns {
+            None => *values = fields.collect(),
+            Some(columns) => {
+                columns.iter().zip(fields).for_each(|(&at, value)| values[at] = value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a row anew with the values that `change` leaves, or puts `first` if there is none.
+    fn rewrite(
         &self,
         key: &[u8],
-        row: &mut ValueMut<'_>,
-        change: impl FnOnce(&mut Vec<Value<'v>>) -> Result<()>,
-    ) -> Result<()> {
+        first: Option<&[u8]>,
+        change: &mut dyn FnMut(&mut Vec<Value<'static>>) -> Result<()>,
+    ) -> Result<Computed> {
+        let mut refused = None;
+        let computed = self.table.compute(key, |row| {
+            refused = None;
+            let Some(row) = row else {
+                return first.map_or(Compute::Keep, |first| Compute::Replace(first.to_vec()));
+            };
+            self.rewritten(key, row, change).map_or_else(
+                |error| {
+                    refused = Some(error);
+                    Compute::Keep
+                },
+                Compute::Replace,
+            )
+        })?;
+        refused.map_or(Ok(computed), Err)
+    }
+
+    /// The bytes of a row with the values that `change` leaves.
+    fn rewritten(
+        &self,
+        key: &[u8],
+        row: &[u8],
+        change: &mut dyn FnMut(&mut Vec<Value<'static>>) -> Result<()>,
+    ) -> Result<Vec<u8>> {
         // The newest format, read after the row: it is not older than the row.
         let format = self.format();
         let values = self.named(format.decode(key, row))?;
@@ -307,7 +321,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
         let number = format.number_of(key).unwrap_or(FIRST_NUMBER);
         let (new_key, new_row) = self.encode(format, &values, number)?;
         match new_key == key {
-            true => row.set(new_row),
+            true => Ok(new_row),
             false => Err(self.key_changed()),
         }
     }
@@ -319,7 +333,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
         row: &(impl AsRow<R> + ?Sized),
         number: u64,
     ) -> Result<(Vec<u8>, Vec<u8>)> {
-        self.encode(format, &self.to_columns(row.row_values()), number)
+        self.encode(format, &self.to_columns(format, row.row_values()), number)
     }
 
     /// The values of all columns as a key and a value.

@@ -23,11 +23,12 @@ macro_rules! params {
 }
 
 impl Db {
-    /// Executes a `select`, and answers its rows as structs: each field has the value of the column of its name. Other
-    /// columns are ignored.
+    /// Executes a statement that has rows, and answers them as structs: each field has the value of the column of its name.
+    /// Other columns are ignored.
     ///
     /// # Errors
-    /// Those of [`sql_with`](Self::sql_with); a field without a column, and a value that a field cannot have.
+    /// Those of [`sql_with`](Self::sql_with); a field without a column, and a value that a field cannot have. A statement that
+    /// changes rows is executed, and has none to answer.
     ///
     /// ```
     /// use sapwood::row::Row;

@@ -38,6 +38,15 @@ impl<'a> Entry<'a> {
     }
 
     /// The key's bytes.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
+    /// table.put(b"oak", b"quercus")?;
+    /// let entry = table.first()?.expect("one entry");
+    /// assert_eq!(entry.key(), b"oak");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[inline]
     pub fn key(&self) -> &[u8] {
         match &self.0 {
@@ -47,6 +56,15 @@ impl<'a> Entry<'a> {
     }
 
     /// The value's bytes.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
+    /// table.put(b"oak", b"quercus")?;
+    /// let entry = table.first()?.expect("one entry");
+    /// assert_eq!(entry.value(), b"quercus");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[inline]
     pub fn value(&self) -> &[u8] {
         match &self.0 {
@@ -56,6 +74,15 @@ impl<'a> Entry<'a> {
     }
 
     /// The key and the value as owned bytes.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
+    /// table.put(b"oak", b"quercus")?;
+    /// let entry = table.first()?.expect("one entry");
+    /// assert_eq!(entry.into_pair(), (b"oak".to_vec(), b"quercus".to_vec()));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn into_pair(self) -> (Vec<u8>, Vec<u8>) {
         match self.0 {
             Bytes::InPlace(entry) => entry.to_owned(),

@@ -32,6 +32,14 @@ impl<'t, E: Keyed, K: AsRef<[u8]>> KeyEntry<'t, E, K> {
 
     /// Sets the change of a value that the key has. The closure may be called more than once, as that of
     /// [`Table::update`].
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
+    /// table.entry("oak").and_update(|count| count[0] += 1).or_put([1])?;
+    /// assert_eq!(table.get("oak")?, Some(vec![1]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn and_update<R, F: FnMut(&mut ValueMut<'_>) -> R>(
         self,
         change: F,
@@ -43,6 +51,14 @@ impl<'t, E: Keyed, K: AsRef<[u8]>> KeyEntry<'t, E, K> {
     ///
     /// # Errors
     /// Those of [`Table::put_if_absent`].
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
+    /// assert!(table.entry("oak").or_put([1])?);
+    /// assert!(!table.entry("oak").or_put([2])?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn or_put(self, value: impl AsRef<[u8]>) -> Result<bool> {
         self.table.put_if_absent(self.key, value)
     }
@@ -53,6 +69,15 @@ impl<E: Keyed, K: AsRef<[u8]>, R, F: FnMut(&mut ValueMut<'_>) -> R> KeyEntry<'_,
     ///
     /// # Errors
     /// Those of [`Table::put_if_absent_or_update`].
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
+    /// let changed = |value: &mut sapwood::ValueMut<'_>| value.len();
+    /// assert_eq!(table.entry("oak").and_update(changed).or_put([1])?, sapwood::Upsert::Inserted);
+    /// assert_eq!(table.entry("oak").and_update(changed).or_put([1])?, sapwood::Upsert::Updated(1));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn or_put(self, value: impl AsRef<[u8]>) -> Result<Upsert<R>> {
         self.table.put_if_absent_or_update(self.key, value, self.update)
     }

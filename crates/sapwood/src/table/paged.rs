@@ -3,19 +3,23 @@
 use std::collections::VecDeque;
 use std::ops::Bound;
 
-use super::{Bounds, Entry, SortedVerbs, Table};
+use super::{Bounds, Entry, Page, SortedVerbs, Table};
 use crate::{Direction, Result};
 
-/// Entries of one read.
-const PAGE_ENTRIES: usize = 256;
+/// Entries of the first read; each further one reads twice as many.
+const PAGE_ENTRIES: usize = 16;
+/// Entries of one read at most.
+const PAGE_ENTRIES_MAX: usize = 256;
 
 /// The entries of a range, of which those that neither end has read lie between `low` and `high`.
 pub(crate) struct Paged<'a, E: SortedVerbs> {
     table: &'a Table<E>,
     low: Bound<Vec<u8>>,
     high: Bound<Vec<u8>>,
-    /// Whether nothing is left between the bounds.
+    /// True once nothing is left between the bounds.
     is_read: bool,
+    /// Entries of the next read.
+    entries_max: usize,
     /// Read from the low end and not returned yet, ascending.
     front: VecDeque<(Vec<u8>, Vec<u8>)>,
     /// Read from the high end and not returned yet, ascending too.
@@ -30,6 +34,7 @@ impl<'a, E: SortedVerbs> Paged<'a, E> {
             low: owned(low),
             high: owned(high),
             is_read: false,
+            entries_max: PAGE_ENTRIES,
             front: VecDeque::new(),
             back: VecDeque::new(),
         }
@@ -40,9 +45,11 @@ impl<'a, E: SortedVerbs> Paged<'a, E> {
             return Ok(());
         }
         let bounds = (self.low.as_ref().map(Vec::as_slice), self.high.as_ref().map(Vec::as_slice));
-        let page = E::page(self.table, bounds, direction, PAGE_ENTRIES)?;
-        self.is_read = page.len() < PAGE_ENTRIES;
-        if let Some((last, _)) = page.last() {
+        let page = E::page(self.table, bounds, direction, self.entries_max);
+        let Page { entries, is_last } = page.inspect_err(|_| self.end())?;
+        self.is_read = is_last;
+        self.entries_max = (self.entries_max * 2).min(PAGE_ENTRIES_MAX);
+        if let Some((last, _)) = entries.last() {
             let last = Bound::Excluded(last.clone());
             match direction {
                 Direction::Ascending => self.low = last,
@@ -50,10 +57,19 @@ impl<'a, E: SortedVerbs> Paged<'a, E> {
             }
         }
         match direction {
-            Direction::Ascending => self.front.extend(page),
-            Direction::Descending => page.into_iter().for_each(|entry| self.back.push_front(entry)),
+            Direction::Ascending => self.front.extend(entries),
+            Direction::Descending => {
+                entries.into_iter().for_each(|entry| self.back.push_front(entry));
+            }
         }
         Ok(())
+    }
+
+    /// Ends both ways, after an error: what lies between the ends was not read.
+    fn end(&mut self) {
+        self.is_read = true;
+        self.front.clear();
+        self.back.clear();
     }
 }
 
@@ -64,7 +80,6 @@ impl<'a, E: SortedVerbs> Iterator for Paged<'a, E> {
         if self.front.is_empty()
             && let Err(error) = self.read(Direction::Ascending)
         {
-            self.is_read = true;
             return Some(Err(error));
         }
         let entry = self.front.pop_front().or_else(|| self.back.pop_front())?;
@@ -77,7 +92,6 @@ impl<E: SortedVerbs> DoubleEndedIterator for Paged<'_, E> {
         if self.back.is_empty()
             && let Err(error) = self.read(Direction::Descending)
         {
-            self.is_read = true;
             return Some(Err(error));
         }
         let entry = self.back.pop_back().or_else(|| self.front.pop_back())?;

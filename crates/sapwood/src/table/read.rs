@@ -44,7 +44,7 @@ impl<E: Keyed> Table<E> {
         E::get_with(self, key.as_ref(), <[u8]>::to_vec)
     }
 
-    /// Whether the table has the key.
+    /// True if the table has the key.
     ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
@@ -121,7 +121,7 @@ impl<E: Keyed> Table<E> {
         E::len(self)
     }
 
-    /// Whether the table has no entry. A hash table in a directory walks to its first entry for it.
+    /// True if the table has no entry. A hash table in a directory walks to its first entry for it.
     ///
     /// # Errors
     /// Those of [`len`](Self::len).

@@ -25,11 +25,11 @@ use crate::{HashStats, OrderedStats, RecordLayout, TreeKind};
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub enum TableStats {
-    /// Of an ordered table.
+    /// Statistics of an ordered table.
     Ordered(OrderedStats),
-    /// Of a hash table.
+    /// Statistics of a hash table.
     Hash(HashStats),
-    /// Of a tree table.
+    /// Statistics of a tree table.
     Tree(TreeStats),
 }
 
@@ -105,7 +105,7 @@ impl From<TreeStats> for TableStats {
     }
 }
 
-/// What a [`TreeTable`](crate::TreeTable) holds, and what it costs with all others.
+/// Statistics of a [`TreeTable`](crate::TreeTable).
 ///
 /// ```
 /// use sapwood::{Db, TreeTableOptions};
@@ -121,17 +121,17 @@ impl From<TreeStats> for TableStats {
 pub struct TreeStats {
     /// Entries.
     pub entries: u64,
-    /// How the tree is balanced.
+    /// The structure of the tree.
     #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub kind: TreeKind,
-    /// Which keys and values it takes.
+    /// The lengths of its keys and values.
     #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub layout: RecordLayout,
-    /// What all tree tables of the database cost.
+    /// The memory of all tree tables of the database.
     pub trees: TreePoolStats,
 }
 
-/// What the tree tables of a database cost, together.
+/// The memory of the tree tables of a database.
 ///
 /// ```
 /// use sapwood::{Db, TreeTableOptions};

@@ -14,8 +14,16 @@ use crate::{Compute, Computed, Direction, Durability, Error, Result, Upsert, Val
 /// Ends of a range of keys.
 pub(crate) type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 
+/// Bytes of a page, but for its last entry.
+const PAGE_BYTES: usize = 64 << 10;
+
 /// Copies of entries in the order of a scan.
-pub(crate) type Page = Vec<(Vec<u8>, Vec<u8>)>;
+#[derive(Debug, Default)]
+pub struct Page {
+    pub(crate) entries: Vec<(Vec<u8>, Vec<u8>)>,
+    /// True if the scan has no more.
+    pub(crate) is_last: bool,
+}
 
 /// An entry relative to a key, or to the ends of a table.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +42,7 @@ pub enum Nearest<'k> {
 
 impl<'k> Nearest<'k> {
     /// The range whose first entry in the direction is the one that is meant.
-    pub fn range(self) -> (Bounds<'k>, Direction) {
+    pub(crate) fn range(self) -> (Bounds<'k>, Direction) {
         use Bound::{Excluded, Included, Unbounded};
         match self {
             Nearest::First => ((Unbounded, Unbounded), Direction::Ascending),
@@ -191,25 +199,39 @@ pub trait SortedVerbs: Verbs {
 
     fn nearest<'a>(table: &'a Table<Self>, nearest: Nearest<'_>) -> Result<Option<Entry<'a>>>;
 
+    fn count(table: &Table<Self>, bounds: Bounds<'_>) -> Result<u64> {
+        let mut count = 0;
+        let _end = Self::scan_keys(table, bounds, Direction::Ascending, |_key| {
+            count += 1;
+            ControlFlow::<()>::Continue(())
+        })?;
+        Ok(count)
+    }
+
+    fn nth(table: &Table<Self>, rank: u64) -> Result<Option<Entry<'_>>>;
+
     fn pop(table: &Table<Self>, end: Direction) -> Result<Option<(Vec<u8>, Vec<u8>)>>;
 
     fn remove_range(table: &Table<Self>, bounds: Bounds<'_>) -> Result<u64>;
 
-    /// Copies the first entries of a range.
+    /// Copies the first entries of a range: at most so many, and no more once they have [`PAGE_BYTES`].
     fn page(
         table: &Table<Self>,
         bounds: Bounds<'_>,
         direction: Direction,
         entries_max: usize,
     ) -> Result<Page> {
-        let mut page = Page::new();
-        let _end = Self::scan(table, bounds, direction, |key, value| {
-            page.push((key.to_vec(), value.to_vec()));
-            match page.len() < entries_max {
+        let mut page = Page::default();
+        let mut bytes = 0;
+        let end = Self::scan(table, bounds, direction, |key, value| {
+            page.entries.push((key.to_vec(), value.to_vec()));
+            bytes += key.len() + value.len();
+            match page.entries.len() < entries_max && bytes < PAGE_BYTES {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
         })?;
+        page.is_last = end.is_continue();
         Ok(page)
     }
 }

@@ -234,6 +234,65 @@ impl<E: Sorted> Table<E> {
         Ok(V::of_flow(E::scan_keys(self, range.bounds(), direction, visit)?))
     }
 
+    /// The number of entries in a range, from sums that the engine's nodes keep: it takes microseconds, however many there
+    /// are. A transaction walks the range, and so does a table that is read in place from a file.
+    ///
+    /// # Consistency
+    /// Exact while nothing changes the table. Beside writers, each entry that is there throughout is counted once.
+    ///
+    /// # Errors
+    /// Those of [`scan`](Self::scan).
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
+    /// table.put_many(&[("a", ""), ("b", ""), ("d", "")])?;
+    /// assert_eq!(table.count("b"..)?, 2);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn count(&self, range: impl KeyRange) -> Result<u64> {
+        E::count(self, range.bounds())
+    }
+
+    /// The number of entries whose keys are below `key`, which the table need not have; consistent as
+    /// [`count`](Self::count).
+    ///
+    /// # Errors
+    /// Those of [`scan`](Self::scan).
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions, key};
+    /// # use std::cmp::Reverse;
+    /// # let board = Db::in_memory().create_ordered_table("board", OrderedTableOptions::default())?;
+    /// // The best first.
+    /// for (score, player) in [(850_u32, "bob"), (900, "ada"), (700, "eve")] {
+    ///     board.put(key::encode(&(Reverse(score), player)), b"")?;
+    /// }
+    /// assert_eq!(board.rank(key::encode(&(Reverse(850_u32), "bob")))?, 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn rank(&self, key: impl AsRef<[u8]>) -> Result<u64> {
+        self.count(..key.as_ref())
+    }
+
+    /// The entry that has `rank` entries before it; `None` if there are not so many. It costs as much as a
+    /// [`count`](Self::count).
+    ///
+    /// # Errors
+    /// Those of [`first`](Self::first).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TreeTableOptions};
+    /// # let table = Db::in_memory().create_tree_table("t", TreeTableOptions::default())?;
+    /// table.put_many(&[("a", ""), ("b", ""), ("d", "")])?;
+    /// assert_eq!(table.nth(2)?.expect("three entries").key(), b"d");
+    /// assert!(table.nth(3)?.is_none());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn nth(&self, rank: u64) -> Result<Option<Entry<'_>>> {
+        E::nth(self, rank)
+    }
+
     /// Removes the entry with the least key, and answers it.
     ///
     /// # Errors

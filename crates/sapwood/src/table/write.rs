@@ -66,7 +66,7 @@ impl<E: Keyed> Table<E> {
     /// Those of [`put`](Self::put) and [`get_with`](Self::get_with); the entry is as it was.
     ///
     /// # Panics
-    /// If the closure does; the entry is as it was.
+    /// If the closure does: an ordered table holds what was written until then, and others the value as it was.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};

@@ -1,6 +1,5 @@
 //! Tables whose changes a transaction buffers until its commit: ordered tables and hash tables.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sapwood_chunkmap::ChunkMap;
@@ -95,14 +94,6 @@ impl Buffered {
         }
     }
 
-    /// Copies all entries.
-    pub(crate) fn all(&self) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
-        match self {
-            Buffered::Ordered(table) => table.iter().map(|entry| Ok(entry?.into_pair())).collect(),
-            Buffered::Hash(table) => table.iter().map(|entry| Ok(entry?.into_pair())).collect(),
-        }
-    }
-
     pub(crate) fn formats(&self) -> Option<&Arc<Formats>> {
         match self {
             Buffered::Ordered(table) => table.formats(),
@@ -124,7 +115,7 @@ impl Buffered {
         }
     }
 
-    /// As [`set`](Self::set), and answers the value that was there.
+    /// Changes a value, and answers the one that the key had.
     pub(crate) fn exchange(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
         let mut before = None;
         let decide = |there: Option<&[u8]>| {

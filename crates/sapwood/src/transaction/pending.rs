@@ -92,7 +92,8 @@ impl<'w> Applied<'w> {
         changes: impl Iterator<Item = Change<'w>> + Clone,
         may_fail: bool,
     ) -> Result<Applied<'w>> {
-        let mut applied = Applied { home, mark: 0, before: Vec::new(), _room: None };
+        let mark = home.log().map_or(0, |log| log.wal().mark());
+        let mut applied = Applied { home, mark, before: Vec::new(), _room: None };
         let mut each = changes.clone();
         let Some((table, key, value)) = each.next() else { return Ok(applied) };
         if each.next().is_none() && !may_fail {
@@ -104,7 +105,6 @@ impl<'w> Applied<'w> {
                 changes.clone().map(|(_, key, value)| key.len() + value.map_or(0, <[u8]>::len));
             let room = log.wal().room(lens.sum(), changes.clone().count());
             applied._room = Some(room.map_err(|cause| log.named(cause))?);
-            applied.mark = log.wal().mark();
         }
         for (table, key, value) in changes {
             match table.exchange(key, value) {

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::thread;
 use std::time::Duration;
 
-/// How often, and after which pauses, [`Db::transaction_with`](crate::Db::transaction_with) runs a
+/// The number of repetitions and the pauses after which [`Db::transaction_with`](crate::Db::transaction_with) runs a
 /// transaction again that met a [conflict](crate::Error::is_conflict).
 ///
 /// Pauses begin at nothing and double, each of random length, so that two transactions that met do not

@@ -1,5 +1,6 @@
 //! Tables as a transaction sees them.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,14 +14,17 @@ use super::{Pending, Transaction};
 use crate::formats::Formats;
 use crate::table::{Bounds, Entry, Nearest, Page, Paged, Range, Refusal, SortedVerbs, Verbs};
 use crate::{
-    Compute, Computed, Direction, Error, Result, Table, TableRef, TreeTable, Upsert, ValueMut,
+    Compute, Computed, Direction, Error, HashTable, Result, Table, TableRef, TreeTable, Upsert,
+    ValueMut,
 };
 
 #[cfg(doc)]
 use crate::TreeEngineError;
 
-/// Entries of an ordered table that a scan reads at a time.
-const BATCH_ENTRIES: usize = 256;
+/// Entries of an ordered table that a scan reads first; then twice as many each time.
+const BATCH_ENTRIES: usize = 16;
+/// Entries that a scan reads at a time at most.
+const BATCH_ENTRIES_MAX: usize = 256;
 
 fn conflict(_: Conflict) -> Error {
     Error::Conflict
@@ -30,13 +34,23 @@ fn conflict(_: Conflict) -> Error {
 pub struct InTransaction<'tx, 'db>(Infallible, PhantomData<&'tx Transaction<'db>>);
 
 /// A table as a [`Transaction`] sees it: [`Transaction::table`]. It has the verbs of every [`Table`]; its changes
-/// take effect at the commit.
+/// take effect at the commit. It stays in the thread of the transaction.
+///
+/// # Consistency
+///
+/// Reads see the transaction's own changes. A closure may read in the transaction; a change of the same key within
+/// [`update`](Table::update) or [`compute`](Table::compute) is overwritten by theirs. Scans and iterators read ahead: they
+/// may show an entry as it was before a change that the transaction made during the scan.
+///
+/// A batch ([`put_many`](Table::put_many), [`update_many`](Table::update_many), [`add_many`](Table::add_many)),
+/// [`retain`](Table::retain), [`remove_range`](Table::remove_range) and [`clear`](Table::clear) are series of single
+/// changes: where one is refused, those before it stay in the transaction.
 ///
 /// # Errors
 ///
 /// Beside those of the table, [`Error::Conflict`] where another change meets something that was read before, and
 /// [`Conflict`](TreeEngineError::Conflict) in [`Error::TreeEngine`]. A range of a hash table is
-/// [`Error::NoOrder`]; [`for_each`](Table::for_each) copies its entries first.
+/// [`Error::NoOrder`]; [`for_each`](Table::for_each) copies its entries first, in the order of their keys.
 ///
 /// ```
 /// use sapwood::{Db, TreeTableOptions};
@@ -181,10 +195,12 @@ impl<'db> Transaction<'db> {
         })
     }
 
-    /// Copies the entries of a hash table, in no order that means anything.
-    fn all_buffered(&self, table: &Buffered) -> Result<Page> {
+    /// Copies the entries of a hash table, in the order of their keys.
+    fn all_buffered(&self, table: &Buffered, hash: &HashTable) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         self.with_pending(|reads, writes| {
-            let mut entries = reads.read_all(|| table.all()).map_err(conflict)??;
+            let all = || hash.iter().map(|entry| Ok(entry?.into_pair())).collect();
+            let all: Result<BTreeMap<_, _>> = reads.read_all(all).map_err(conflict)?;
+            let mut entries = all?;
             for (key, value) in writes.of(table).into_iter().flatten() {
                 match value {
                     Some(value) => drop(entries.insert(key.clone(), value.clone())),
@@ -203,6 +219,7 @@ impl<'db> Transaction<'db> {
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         let mut last: Option<Vec<u8>> = None;
+        let mut entries_max = BATCH_ENTRIES;
         loop {
             // What is left, behind the entry that was visited last.
             let rest = match (&last, direction) {
@@ -210,7 +227,8 @@ impl<'db> Transaction<'db> {
                 (Some(last), Direction::Ascending) => (Bound::Excluded(&last[..]), high),
                 (Some(last), Direction::Descending) => (low, Bound::Excluded(&last[..])),
             };
-            let batch = self.next_entries(table, rest, direction)?;
+            let batch = self.next_entries(table, rest, direction, entries_max)?;
+            entries_max = (entries_max * 2).min(BATCH_ENTRIES_MAX);
             for (key, value) in &batch.entries {
                 if let ControlFlow::Break(done) = visit(key, value) {
                     return Ok(ControlFlow::Break(done));
@@ -229,13 +247,14 @@ impl<'db> Transaction<'db> {
         table: &Buffered,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
+        entries_max: usize,
     ) -> Result<Entries> {
         self.with_pending(|reads, writes| {
-            let some = || table.some(bounds, direction, BATCH_ENTRIES);
-            let mut entries = reads.read_all(some).map_err(conflict)??;
-            let until = match entries.len() == BATCH_ENTRIES {
-                true => entries.last().map(|(key, _)| key.clone()),
-                false => None,
+            let some = || table.some(bounds, direction, entries_max);
+            let Page { mut entries, is_last } = reads.read_all(some).map_err(conflict)??;
+            let until = match is_last {
+                true => None,
+                false => entries.last().map(|(key, _)| key.clone()),
             };
             if let Some(values) = writes.of(table) {
                 let (mut low, mut high) = bounds;
@@ -480,16 +499,16 @@ impl<'tx, 'db> Verbs for InTransaction<'tx, 'db> {
         table: &Table<Self>,
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        let (tx, Kind::Buffered(hash @ Buffered::Hash(_))) = table.shared.parts()? else {
+        let (tx, Kind::Buffered(table @ Buffered::Hash(hash))) = table.shared.parts()? else {
             return Self::scan(table, Nearest::First.range().0, Direction::Ascending, visit);
         };
-        let entries = tx.all_buffered(hash)?;
+        let entries = tx.all_buffered(table, hash)?;
         Ok(entries.iter().try_for_each(|(key, value)| visit(key, value)))
     }
 
     fn iter(table: &Table<Self>) -> Self::Iter<'_> {
         let entries = match table.shared.parts() {
-            Ok((tx, Kind::Buffered(hash @ Buffered::Hash(_)))) => tx.all_buffered(hash),
+            Ok((tx, Kind::Buffered(table @ Buffered::Hash(hash)))) => tx.all_buffered(table, hash),
             Ok(_) => return Box::new(table.range(..)),
             Err(error) => Err(error),
         };
@@ -528,11 +547,23 @@ impl SortedVerbs for InTransaction<'_, '_> {
 
     fn nearest<'a>(table: &'a Table<Self>, nearest: Nearest<'_>) -> Result<Option<Entry<'a>>> {
         let (bounds, direction) = nearest.range();
-        Ok(Self::page(table, bounds, direction, 1)?.pop().map(Entry::copied))
+        Ok(Self::page(table, bounds, direction, 1)?.entries.pop().map(Entry::copied))
+    }
+
+    fn nth(table: &Table<Self>, rank: u64) -> Result<Option<Entry<'_>>> {
+        let mut left = rank;
+        let found = table.scan(.., Direction::Ascending, |key, value| match left {
+            0 => ControlFlow::Break((key.to_vec(), value.to_vec())),
+            _ => {
+                left -= 1;
+                ControlFlow::Continue(())
+            }
+        })?;
+        Ok(found.break_value().map(Entry::copied))
     }
 
     fn pop(table: &Table<Self>, end: Direction) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        let entry = Self::page(table, Nearest::First.range().0, end, 1)?.pop();
+        let entry = Self::page(table, Nearest::First.range().0, end, 1)?.entries.pop();
         if let Some((key, _)) = &entry {
             table.remove(key)?;
         }
@@ -567,7 +598,7 @@ struct Entries {
     until: Option<Vec<u8>>,
 }
 
-/// Whether no key is between bounds: a map would panic.
+/// True if no key is between bounds: a map would panic.
 fn is_empty(low: Bound<&[u8]>, high: Bound<&[u8]>) -> bool {
     match (low, high) {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,

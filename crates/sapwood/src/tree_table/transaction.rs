@@ -7,7 +7,7 @@ use sapwood_ptree::{Joint, Pool, Unsettled};
 use super::TreeTable;
 use crate::{Compute, Computed, Direction, Error, KeyRange, Result, Upsert, ValueMut};
 
-/// What [`Transaction`](crate::Transaction) does in tree tables, and each operation of a tree table by itself.
+/// The part of a [`Transaction`](crate::Transaction) in tree tables, and each operation of a tree table by itself.
 #[derive(Debug)]
 pub(crate) struct TreeTransaction<'db> {
     tx: sapwood_ptree::Transaction<'db>,

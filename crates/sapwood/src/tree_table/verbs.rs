@@ -215,6 +215,14 @@ impl SortedVerbs for Tree {
         Ok(table.named(entry)?.map(Entry::copied))
     }
 
+    fn count(table: &TreeTable, bounds: Bounds<'_>) -> Result<u64> {
+        table.named(table.tree().count(bounds))
+    }
+
+    fn nth(table: &TreeTable, rank: u64) -> Result<Option<Entry<'_>>> {
+        Ok(table.named(table.tree().nth(rank))?.map(Entry::copied))
+    }
+
     fn pop(table: &TreeTable, end: Direction) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         table.alone(|tx| {
             let found = tx.scan(table, .., end, |key, _| ControlFlow::Break(key.to_vec()))?;

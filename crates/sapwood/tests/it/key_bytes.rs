@@ -28,6 +28,7 @@ fn examples() -> Vec<(&'static str, Vec<u8>)> {
         (r#""a\0b""#, key::encode("a\0b")),
         ("None::<u8>", key::encode(&None::<u8>)),
         ("Some(5u8)", key::encode(&Some(5_u8))),
+        ("Reverse(258u16)", key::encode(&std::cmp::Reverse(258_u16))),
         (r#"("UA", 1545u16, 3u8)"#, key::encode(&("UA", 1545_u16, 3_u8))),
     ]
 }

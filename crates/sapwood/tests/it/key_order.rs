@@ -1,7 +1,7 @@
 //! The order of encodings is the order of values, they round-trip, and no bytes make the
 //! decoder panic.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::fmt::Debug;
 
 use proptest::prelude::*;
@@ -95,6 +95,11 @@ proptest! {
     }
 
     #[test]
+    fn nasty_text_in_reverse_order(a in nasty_text(), b in nasty_text(), more: (u8, u8)) {
+        check(&(Reverse(a), Reverse(more.0), more.1), &(Reverse(b), Reverse(more.1), 7), Ord::cmp)?;
+    }
+
+    #[test]
     fn nasty_tuples_in_order(
         a in (nasty_text(), nasty_bytes(), any::<i8>(), any_f64(), prop::option::of(nasty_text())),
         b in (nasty_text(), nasty_bytes(), any::<i8>(), any_f64(), prop::option::of(nasty_text())),
@@ -121,6 +126,7 @@ proptest! {
         refused_or_canonical::<(String, f32)>(&bytes)?;
         refused_or_canonical::<(Option<Vec<u8>>, Option<String>, bool)>(&bytes)?;
         refused_or_canonical::<i128>(&bytes)?;
+        refused_or_canonical::<(Reverse<Vec<u8>>, Reverse<(Option<String>, u16)>)>(&bytes)?;
     }
 
     #[test]

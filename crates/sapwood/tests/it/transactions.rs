@@ -647,3 +647,83 @@ fn a_long_transaction_on_a_hot_key_is_not_starved() {
     assert!(done.iter().all(Result::is_ok), "{done:?}");
     assert_eq!(table.get_counter("hot"), Ok(Some(short + 20)), "an addition is lost");
 }
+
+#[test]
+fn a_table_in_a_transaction_has_the_verbs_of_every_table() {
+    let db = Db::in_memory();
+    let ordered = db.create_ordered_table("ordered", OrderedTableOptions::default());
+    let tree = db.create_tree_table("tree", TreeTableOptions::default());
+    let hash = db.create_hash_table("hash", HashTableOptions::default());
+    let tables = [AnyTable::from(ordered.expect("free")), tree.expect("free").into()];
+    let key = |number: u32| number.to_be_bytes();
+    for table in &tables {
+        for number in (0..2_000).step_by(2) {
+            table.put(key(number), b"outside").expect("room");
+        }
+    }
+    let checked = db.transaction(|tx| {
+        for table in &tables {
+            let table = tx.table(table);
+            // Behind the pages that a scan reads, and among them.
+            for number in [1, 999, 1_999, 5_000] {
+                table.put(key(number), b"inside")?;
+            }
+            assert_eq!(table.retain(|key, _| key != 4_u32.to_be_bytes())?, 1);
+            assert_eq!(table.remove_range(key(10)..key(16))?, 3);
+            let all: Vec<u32> = (0..2_000)
+                .step_by(2)
+                .chain([1, 999, 1_999, 5_000])
+                .filter(|it| ![4, 10, 12, 14].contains(it))
+                .collect();
+            let mut all = std::collections::VecDeque::from({
+                let mut all = all;
+                all.sort_unstable();
+                all
+            });
+            let name = table.name();
+            let number = |key: &[u8]| u32::from_be_bytes(key.try_into().expect("4 bytes"));
+            let ascending =
+                table.keys().map(|key| Ok(number(&key?))).collect::<sapwood::Result<Vec<_>>>()?;
+            assert!(ascending.iter().eq(&all), "{name}: {ascending:?}");
+            // Both ends meet, in steps of odd lengths.
+            let mut range = table.range(..);
+            for step in 0.. {
+                let (next, expected) = match step % 3 {
+                    0 => (range.next_back(), all.pop_back()),
+                    _ => (range.next(), all.pop_front()),
+                };
+                let next = next.transpose()?.map(|entry| number(entry.key()));
+                assert_eq!(next, expected, "{name}, {step}");
+                if expected.is_none() {
+                    break;
+                }
+            }
+            assert!(range.next().is_none() && range.next_back().is_none());
+            let near = |entry: Option<sapwood::Entry<'_>>| entry.map(|entry| number(entry.key()));
+            assert_eq!(near(table.first()?), Some(0));
+            assert_eq!(near(table.last()?), Some(5_000));
+            assert_eq!(near(table.floor(key(5))?), Some(2));
+            assert_eq!(near(table.higher(key(2))?), Some(6));
+            assert_eq!(near(table.ceiling(key(1_999))?), Some(1_999));
+            assert_eq!(near(table.lower(key(0))?), None);
+            assert_eq!(table.pop_last()?, Some((key(5_000).to_vec(), b"inside".to_vec())));
+            assert_eq!(table.pop_first()?.map(|(key, _)| number(&key)), Some(0));
+            assert_eq!(table.len()?, 1_000 + 4 - 4 - 2);
+            table.entry(key(7)).and_update(|_| unreachable!("it is new")).or_put(b"new")?;
+            table
+                .update_many(&[key(7), key(9)], |_, value| value.set(b"changed").expect("room"))?;
+            assert_eq!(table.get(key(7))?.as_deref(), Some(&b"changed"[..]));
+        }
+        let hash = tx.table(hash.as_ref().expect("free"));
+        hash.put_many(&[("b", "2"), ("a", "1"), ("c", "3")])?;
+        hash.add_many(&[("n", 4), ("n", 3)])?;
+        assert_eq!(hash.get_counter("n")?, Some(7));
+        let keys = hash.keys().collect::<sapwood::Result<Vec<_>>>()?;
+        assert_eq!(keys, [b"a", b"b", b"c", b"n"]);
+        assert!(matches!(hash.range(..).next(), Some(Err(Error::NoOrder { .. }))));
+        hash.clear()?;
+        hash.is_empty()
+    });
+    assert_eq!(checked, Ok(true));
+    assert_eq!(tables.each_ref().map(|table| table.len()), [Ok(999), Ok(999)]);
+}

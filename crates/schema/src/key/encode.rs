@@ -138,6 +138,16 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// Passes bytes that another decoder has read.
+    pub(super) fn skip(&mut self, bytes: usize) {
+        self.offset += bytes;
+    }
+
+    /// The error of a decoder that begins at the present offset.
+    pub(super) fn error_behind(&self, error: DecodeError) -> DecodeError {
+        DecodeError { offset: self.offset + error.offset, ..error }
+    }
+
     /// An error at the present offset.
     ///
     /// ```

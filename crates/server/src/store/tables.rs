@@ -58,8 +58,8 @@ impl Tables {
     pub(crate) fn memory_beside(&self) -> Memory {
         let mut trees = 0;
         let memory = |handle: &Handle| match handle {
+            Handle::Keyed(table) if table.as_hash().is_some() => Memory::default(),
             Handle::Keyed(table) => match table.stats() {
-                TableStats::Hash(_) => Memory::default(),
                 TableStats::Ordered(stats) => Memory::of_ordered(&stats),
                 TableStats::Tree(stats) => {
                     trees = stats.trees.heap_bytes;

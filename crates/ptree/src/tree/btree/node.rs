@@ -96,6 +96,21 @@ fn len_of(level: usize) -> usize {
     if level == LEAF { ORDER + ORDER_WORDS - 1 } else { INNER_LEN }
 }
 
+/// The level of an object of so many words, if it is a node.
+pub(super) fn level_of(view: &impl View, id: ObjectId, words: usize) -> Result<Option<usize>> {
+    let object = view.object(id, words)?;
+    if type_of(object.first().map_or(0, load)) != ObjectType::BTREE_NODE {
+        return Ok(None);
+    }
+    Ok(match words {
+        LEAF_WORDS => Some(LEAF),
+        INNER_WORDS => {
+            Some((load(&object[INNER_LEN]) >> 48) as u8 as usize).filter(|level| *level > LEAF)
+        }
+        _ => None,
+    })
+}
+
 /// A node as an operation sees it. It has at least one entry, and at most [`slots`].
 #[derive(Clone, Copy)]
 pub(super) struct Node<'v> {

@@ -24,7 +24,7 @@ use crate::{DbOptions, Error, Result};
 const ATTEMPTS: usize = 50;
 
 /// The tables of a directory that is open to be read, and up to where the log has told of them, if there is one.
-pub(in crate::db) fn view(
+pub(crate) fn view(
     directory: &Arc<Directory>,
     options: &DbOptions,
 ) -> Result<(LoggedTables, Option<Lsn>)> {
@@ -46,7 +46,7 @@ pub(in crate::db) fn view(
 }
 
 /// Holds the files of all hash tables of a directory without a log.
-pub(in crate::db) fn hold_listed(directory: &Directory) -> Result<()> {
+pub(crate) fn hold_listed(directory: &Directory) -> Result<()> {
     for name in directory.listed_tables()? {
         if let Some(files) = directory.files_of_table(&name)? {
             directory.hold_table(&name, files);
@@ -56,7 +56,7 @@ pub(in crate::db) fn hold_listed(directory: &Directory) -> Result<()> {
 }
 
 /// What was opened of tables before the end of the log was looked for.
-pub(in crate::db) struct Beside {
+pub(crate) struct Beside {
     /// The files of hash tables; none of one that is being dropped.
     hash: BTreeMap<TableId, Option<Arc<dyn Disk>>>,
     rollups: BTreeMap<TableId, Arc<RollupTarget>>,
@@ -67,7 +67,7 @@ pub(in crate::db) struct Beside {
 
 impl Beside {
     /// Opens what engines have of the tables that there are by now.
-    pub(in crate::db) fn open(directory: &Directory, view: &View<'_>) -> Result<Beside> {
+    pub(crate) fn open(directory: &Directory, view: &View<'_>) -> Result<Beside> {
         let mut beside = Beside {
             hash: BTreeMap::new(),
             rollups: BTreeMap::new(),
@@ -92,7 +92,7 @@ impl Beside {
     }
 
     /// Lets a hash table that is told have its files.
-    pub(in crate::db) fn hold_hash(
+    pub(crate) fn hold_hash(
         &mut self,
         directory: &Directory,
         id: TableId,
@@ -117,7 +117,7 @@ impl Beside {
     }
 
     /// A roll-up table that is told.
-    pub(in crate::db) fn rollup(
+    pub(crate) fn rollup(
         &mut self,
         directory: &Directory,
         id: TableId,
@@ -134,12 +134,12 @@ impl Beside {
     }
 
     /// Whether a table was made since.
-    pub(in crate::db) fn has_late(&self) -> bool {
+    pub(crate) fn has_late(&self) -> bool {
         !self.late.is_empty()
     }
 
     /// Whether a table that was made late may have been opened as of another moment than all others.
-    pub(in crate::db) fn is_outrun(&self, view: &View<'_>) -> sapwood_wal::Result<bool> {
+    pub(crate) fn is_outrun(&self, view: &View<'_>) -> sapwood_wal::Result<bool> {
         if self.is_outrun || self.late.is_empty() {
             return Ok(self.is_outrun);
         }

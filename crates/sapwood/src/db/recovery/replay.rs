@@ -28,9 +28,9 @@ use crate::no_rollups::Records;
 use rollups::Records;
 
 #[cfg(not(feature = "rollup"))]
-pub(in crate::db) use crate::no_rollups::RollupTarget;
+pub(crate) use crate::no_rollups::RollupTarget;
 #[cfg(feature = "rollup")]
-pub(in crate::db) use rollups::RollupTarget;
+pub(crate) use rollups::RollupTarget;
 
 /// Changes of a batch, and bytes of their keys and values: as many as make neighbours of random keys
 /// probable, in memory that is little beside what opening a database takes anyway.
@@ -43,27 +43,27 @@ const THREADS_MAX: usize = 16;
 
 /// A table that takes changes.
 #[derive(Debug)]
-pub(in crate::db) struct Target {
-    pub(in crate::db) name: Arc<str>,
-    pub(in crate::db) engine: Engine,
+pub(crate) struct Target {
+    pub(crate) name: Arc<str>,
+    pub(crate) engine: Engine,
     /// The first change that was refused. Others of the same key do not come behind it.
     failed: OnceLock<Error>,
 }
 
 /// The engine of a table, which tells no journal.
 #[derive(Debug)]
-pub(in crate::db) enum Engine {
+pub(crate) enum Engine {
     Ordered(Box<ChunkMap>),
     Hash(HashLog),
 }
 
 impl Target {
-    pub(in crate::db) fn new(name: &Arc<str>, engine: Engine) -> Arc<Target> {
+    pub(crate) fn new(name: &Arc<str>, engine: Engine) -> Arc<Target> {
         Arc::new(Target { name: Arc::clone(name), engine, failed: OnceLock::new() })
     }
 
     /// The engine with all changes, or why it does not have them. No thread does changes any more.
-    pub(in crate::db) fn finish(self: Arc<Self>) -> Result<Engine, Error> {
+    pub(crate) fn finish(self: Arc<Self>) -> Result<Engine, Error> {
         let target = Arc::into_inner(self).expect("the threads have ended");
         match target.failed.into_inner() {
             None => Ok(target.engine),
@@ -206,7 +206,7 @@ enum Message {
 }
 
 /// Sorts changes, and hands them to threads. A few changes are done by the thread that brings them.
-pub(in crate::db) struct Replay<'s, 'e> {
+pub(crate) struct Replay<'s, 'e> {
     scope: &'s Scope<'s, 'e>,
     threads: usize,
     /// Of each thread, the changes that it will be given next.
@@ -224,7 +224,7 @@ pub(in crate::db) struct Replay<'s, 'e> {
 
 impl<'s, 'e> Replay<'s, 'e> {
     /// With so many threads; else as many as the machine has processors.
-    pub(in crate::db) fn new(scope: &'s Scope<'s, 'e>, threads: Option<NonZero<usize>>) -> Self {
+    pub(crate) fn new(scope: &'s Scope<'s, 'e>, threads: Option<NonZero<usize>>) -> Self {
         let threads = threads.or_else(|| thread::available_parallelism().ok());
         let threads = threads.map_or(1, NonZero::get).min(THREADS_MAX);
         Replay {
@@ -240,7 +240,7 @@ impl<'s, 'e> Replay<'s, 'e> {
     }
 
     /// Does an entry of a snapshot.
-    pub(in crate::db) fn entry(&mut self, target: &Arc<Target>, key: &[u8], value: &[u8]) {
+    pub(crate) fn entry(&mut self, target: &Arc<Target>, key: &[u8], value: &[u8]) {
         self.has_entries = true;
         let at = self.turn;
         self.push(at, target, key, Effect::Put(value));
@@ -250,7 +250,7 @@ impl<'s, 'e> Replay<'s, 'e> {
     }
 
     /// Does a change behind all that came before.
-    pub(in crate::db) fn change(
+    pub(crate) fn change(
         &mut self,
         table: TableId,
         target: &Arc<Target>,
@@ -268,7 +268,7 @@ impl<'s, 'e> Replay<'s, 'e> {
     }
 
     /// Takes a batch of a roll-up, behind those that it took before.
-    pub(in crate::db) fn record(&mut self, target: &Arc<RollupTarget>, record: &[u8]) {
+    pub(crate) fn record(&mut self, target: &Arc<RollupTarget>, record: &[u8]) {
         if self.records.as_ref().is_some_and(|records| !records.are_of(target)) {
             self.send_records();
         }
@@ -360,7 +360,7 @@ impl<'s, 'e> Replay<'s, 'e> {
     }
 
     /// Hands out what is left. The threads end with it, and have done all when their scope ends.
-    pub(in crate::db) fn end(mut self) {
+    pub(crate) fn end(mut self) {
         self.send_records();
         for at in 0..self.batches.len() {
             self.send_rest(at);

@@ -13,7 +13,7 @@ use crate::{Cut, Error, HashEngineError, HashTable, HashTableOptions, Result, St
 
 /// A hash table by name. Opening it, which may take long, locks this name alone.
 #[derive(Debug)]
-pub(in crate::db) struct HashSlot {
+pub(crate) struct HashSlot {
     state: Mutex<State>,
 }
 
@@ -36,7 +36,7 @@ struct Stored {
 }
 
 /// How a table is to be opened.
-pub(in crate::db) enum Opening {
+pub(crate) enum Opening {
     /// As the newest checkpoint left it, or as it is if it is open.
     Newest,
     /// As the newest checkpoint left it, with other options.
@@ -47,12 +47,12 @@ pub(in crate::db) enum Opening {
 
 impl HashSlot {
     /// Of a table of a directory that is open to be read, where nothing is logged.
-    pub(in crate::db) fn stored() -> Arc<Self> {
+    pub(crate) fn stored() -> Arc<Self> {
         Arc::new(Self { state: Mutex::new(State::Stored(Stored::default())) })
     }
 
     /// Of a table that the log has, if there is one.
-    pub(in crate::db) fn logged(table: LoggedHash, log: Option<&Arc<DbLog>>) -> Arc<Self> {
+    pub(crate) fn logged(table: LoggedHash, log: Option<&Arc<DbLog>>) -> Arc<Self> {
         let with = |id| log.cloned().zip(id);
         let state = match table {
             LoggedHash::Open(table) => State::Open(table),
@@ -66,12 +66,12 @@ impl HashSlot {
         Arc::new(Self { state: Mutex::new(state) })
     }
 
-    pub(in crate::db) fn open_already(table: HashTable) -> Arc<Self> {
+    pub(crate) fn open_already(table: HashTable) -> Arc<Self> {
         Arc::new(Self { state: Mutex::new(State::Open(table)) })
     }
 
     /// The table, if it is open.
-    pub(in crate::db) fn opened(&self) -> Option<HashTable> {
+    pub(crate) fn opened(&self) -> Option<HashTable> {
         match &*self.state() {
             State::Open(table) => Some(table.clone()),
             State::Stored(_) | State::Dropped => None,
@@ -79,7 +79,7 @@ impl HashSlot {
     }
 
     /// Opens the table; `None` if it was dropped.
-    pub(in crate::db) fn open(
+    pub(crate) fn open(
         &self,
         name: &Arc<str>,
         opening: Opening,
@@ -156,7 +156,7 @@ impl HashSlot {
     }
 
     /// The options of the table, read from its directory unless it is open; `None` if it was dropped.
-    pub(in crate::db) fn options(
+    pub(crate) fn options(
         &self,
         name: &str,
         directory: Option<&Arc<Directory>>,
@@ -172,7 +172,7 @@ impl HashSlot {
     }
 
     /// Opens a view of the table as a checkpoint left it; `None` if it was dropped.
-    pub(in crate::db) fn view(
+    pub(crate) fn view(
         &self,
         name: &Arc<str>,
         number: u64,
@@ -198,7 +198,7 @@ impl HashSlot {
     }
 
     /// The table's checkpoints; `None` if it was dropped.
-    pub(in crate::db) fn checkpoints(
+    pub(crate) fn checkpoints(
         &self,
         name: &Arc<str>,
         directory: Option<&Arc<Directory>>,
@@ -233,7 +233,7 @@ impl HashSlot {
     }
 
     /// Takes the table and its files away; false if another thread did.
-    pub(in crate::db) fn remove(&self, name: &str, directory: Option<&Directory>) -> Result<bool> {
+    pub(crate) fn remove(&self, name: &str, directory: Option<&Directory>) -> Result<bool> {
         let mut state = self.state();
         match (&*state, directory) {
             (State::Dropped, _) => return Ok(false),

@@ -23,7 +23,7 @@ const LARGE_BYTES: usize = 4 << 20;
 
 /// A roll-up that takes batches.
 #[derive(Debug)]
-pub(in crate::db) struct RollupTarget {
+pub(crate) struct RollupTarget {
     name: Arc<str>,
     rollup: Arc<Rollup>,
     /// Those that no thread uses at the moment.
@@ -53,7 +53,7 @@ impl RollupTarget {
     ///
     /// # Errors
     /// Errors of the folder, and of segments.
-    pub(in crate::db) fn open(
+    pub(crate) fn open(
         directory: &Directory,
         id: TableId,
         (name, schema): (&str, &str),
@@ -69,12 +69,12 @@ impl RollupTarget {
     }
 
     /// Batches in segments.
-    pub(in crate::db) fn sealed_batches(&self) -> u64 {
+    pub(crate) fn sealed_batches(&self) -> u64 {
         self.rollup.sealed_batches()
     }
 
     /// Refuses a table with fewer batches in segments than it had when the log had a checkpoint last.
-    pub(in crate::db) fn expect_sealed(
+    pub(crate) fn expect_sealed(
         &self,
         directory: &Directory,
         id: TableId,
@@ -92,7 +92,7 @@ impl RollupTarget {
     }
 
     /// The table, whose batches go into the log from now on.
-    pub(in crate::db) fn logged(
+    pub(crate) fn logged(
         &self,
         log: &Arc<DbLog>,
         directory: &Directory,
@@ -103,7 +103,7 @@ impl RollupTarget {
     }
 
     /// The table, to be read.
-    pub(in crate::db) fn viewed(&self, directory: &Arc<Directory>, id: TableId) -> RollupTable {
+    pub(crate) fn viewed(&self, directory: &Arc<Directory>, id: TableId) -> RollupTable {
         let (name, rollup) = (Arc::clone(&self.name), Arc::clone(&self.rollup));
         let folder = Some(directory.rollup_path(id));
         RollupTable::new(name, rollup, Kept::read_only(directory), folder)
@@ -121,12 +121,12 @@ impl RollupTarget {
     }
 
     /// Fails if a batch was refused so far.
-    pub(in crate::db) fn expect_sound(&self) -> Result<(), Error> {
+    pub(crate) fn expect_sound(&self) -> Result<(), Error> {
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
     /// Waits until all batches are in that were handed out, and fails if one was refused.
-    pub(in crate::db) fn finish(&self) -> Result<(), Error> {
+    pub(crate) fn finish(&self) -> Result<(), Error> {
         let given = lock(&self.turns).given;
         self.wait_for(given);
         self.expect_sound()
@@ -142,7 +142,7 @@ impl RollupTarget {
 
 /// Records of one roll-up, for one thread. When they are dropped, also undone, it is the turn of the next ones.
 #[derive(Debug)]
-pub(in crate::db) struct Records {
+pub(crate) struct Records {
     target: Arc<RollupTarget>,
     turn: u64,
     bytes: Vec<u8>,
@@ -150,7 +150,7 @@ pub(in crate::db) struct Records {
 }
 
 impl Records {
-    pub(in crate::db) fn of(target: &Arc<RollupTarget>) -> Records {
+    pub(crate) fn of(target: &Arc<RollupTarget>) -> Records {
         let turn = {
             let mut turns = lock(&target.turns);
             turns.given += 1;
@@ -159,25 +159,25 @@ impl Records {
         Records { target: Arc::clone(target), turn, bytes: Vec::new(), ends: Vec::new() }
     }
 
-    pub(in crate::db) fn are_of(&self, target: &Arc<RollupTarget>) -> bool {
+    pub(crate) fn are_of(&self, target: &Arc<RollupTarget>) -> bool {
         Arc::ptr_eq(&self.target, target)
     }
 
-    pub(in crate::db) fn push(&mut self, record: &[u8]) {
+    pub(crate) fn push(&mut self, record: &[u8]) {
         self.bytes.extend_from_slice(record);
         self.ends.push(self.bytes.len());
     }
 
-    pub(in crate::db) fn are_enough(&self) -> bool {
+    pub(crate) fn are_enough(&self) -> bool {
         self.bytes.len() >= TOGETHER_BYTES
     }
 
-    pub(in crate::db) fn are_large(&self) -> bool {
+    pub(crate) fn are_large(&self) -> bool {
         self.bytes.len() > LARGE_BYTES
     }
 
     /// Takes the batches, unless one before them was refused.
-    pub(in crate::db) fn run(self) {
+    pub(crate) fn run(self) {
         let target = &*self.target;
         let writer = lock(&target.writers).pop();
         let mut writer = writer.unwrap_or_else(|| Writer::new(&target.rollup));

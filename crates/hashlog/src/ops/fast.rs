@@ -1,11 +1,11 @@
-//! Operations on fixed records that end at first sight, in the caller's own code.
+//! The fast half of operations on fixed records: they end at first sight, in the caller's own code.
 //!
 //! Beyond the cache the rate of single operations is the processor's look-ahead, in instructions,
 //! over those of an operation (`docs/design/hashlog.md`): so each of them counts, and
 //! `crates/instructions` counts them. These make no call but of a user's closure: a call, however
 //! seldom it is made, has its caller save, on each way, what it needs behind it. So a key that an
 //! overflow bucket names, or that another thread holds, is not found here, nor is it by a thread that
-//! has never pinned itself. What does not end here has changed nothing, and begins again in `_quick`.
+//! has never pinned itself. What does not end here has changed nothing, and begins again in the slow half.
 
 use sapwood_mem::epoch::Pin;
 use sapwood_mem::sync::Ordering;
@@ -18,7 +18,7 @@ use crate::record::{Fixed, Form, Record};
 impl Store {
     /// The value of a key.
     #[inline(always)]
-    pub(crate) fn get_at_once(&self, hash: u64, key: u64) -> Option<[u8; 8]> {
+    pub(crate) fn get_fast(&self, hash: u64, key: u64) -> Option<[u8; 8]> {
         if !Fixed::READS_UNPINNED {
             return None;
         }
@@ -31,9 +31,9 @@ impl Store {
 
     /// Puts a value; true if it did.
     #[inline(always)]
-    pub(crate) fn put_at_once(&self, hash: u64, key: u64, value: u64) -> bool {
+    pub(crate) fn put_fast(&self, hash: u64, key: u64, value: u64) -> bool {
         let Some(pin) = self.log.epochs.pin_at_once() else { return false };
-        let Some(record) = self.writable_at_once(&pin, hash, key) else { return false };
+        let Some(record) = self.writable_fast(&pin, hash, key) else { return false };
         // Release: pairs with the Acquire of gets.
         record.fixed_value().store(value, Ordering::Release);
         true
@@ -41,28 +41,28 @@ impl Store {
 
     /// Adds to a counter; the sum, if there is one.
     #[inline(always)]
-    pub(crate) fn add_at_once(&self, hash: u64, key: u64, delta: i64) -> Option<i64> {
+    pub(crate) fn add_fast(&self, hash: u64, key: u64, delta: i64) -> Option<i64> {
         let pin = self.log.epochs.pin_at_once()?;
-        let record = self.writable_at_once(&pin, hash, key)?;
+        let record = self.writable_fast(&pin, hash, key)?;
         Fixed::add_atomically(record, delta)
     }
 
     /// Changes a value.
     #[inline(always)]
-    pub(crate) fn rmw_at_once<R>(
+    pub(crate) fn rmw_fast<R>(
         &self,
         hash: u64,
         key: u64,
         change: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
     ) -> Option<R> {
         let pin = self.log.epochs.pin_at_once()?;
-        let record = self.writable_at_once(&pin, hash, key)?;
+        let record = self.writable_fast(&pin, hash, key)?;
         Fixed::update_atomically(record, change)
     }
 
     /// The record of a key, if it may be written in place.
     #[inline(always)]
-    fn writable_at_once(&self, pin: &Pin<'_>, hash: u64, key: u64) -> Option<Record> {
+    fn writable_fast(&self, pin: &Pin<'_>, hash: u64, key: u64) -> Option<Record> {
         // Before the index: see `Store::look`.
         let from = self.log.read_only();
         let first = self.index.look(hash);
