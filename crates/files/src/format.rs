@@ -28,7 +28,7 @@ impl Format {
     ///
     /// ```
     /// use std::path::Path;
-    /// use sapwood_files::{Format, Packing};
+    /// use sapwood::files::{Format, Packing};
     ///
     /// let told = Format::of_name(Path::new("flights.csv.zst"), None);
     /// assert_eq!(told, Ok((Format::Csv, Packing::Zstd)));

@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use std::ops::ControlFlow;
-//! use sapwood_files::{FileSource, ReadOptions};
+//! use sapwood::files::{FileSource, ReadOptions};
 //!
 //! # let folder = tempfile::tempdir().expect("a directory for the example");
 //! # let path = folder.path().join("flights.csv");
@@ -24,7 +24,7 @@
 //! })
 //! .expect("it is whole");
 //! assert_eq!(rows, 2);
-//! # Ok::<(), sapwood_files::Error>(())
+//! # Ok::<(), sapwood::files::Error>(())
 //! ```
 //!
 //! | module | holds |

@@ -29,8 +29,8 @@ use sink::Trouble;
 /// | Parquet, Arrow | none: whole numbers of 128 bits are decimals |
 ///
 /// ```
-/// use sapwood_files::{Existing, FileSink, FileSource, FileWriter, Format, Packing, ReadOptions};
-/// use sapwood_schema::{Type, Value};
+/// use sapwood::files::{Existing, FileSink, FileSource, FileWriter, Format, Packing, ReadOptions};
+/// use sapwood::schema::{Type, Value};
 ///
 /// # let folder = tempfile::tempdir().expect("a directory for the example");
 /// # let path = folder.path().join("flights.csv");
@@ -40,7 +40,7 @@ use sink::Trouble;
 /// writer.write(&[Value::text("UA"), Value::Int(11)])?;
 /// writer.finish()?;
 /// assert_eq!(FileSource::open(&path, &ReadOptions::default())?.columns().len(), 2);
-/// # Ok::<(), sapwood_files::Error>(())
+/// # Ok::<(), sapwood::files::Error>(())
 /// ```
 pub struct FileWriter {
     to: To,

@@ -11,8 +11,8 @@ const UNSAFE: &[&str] = &["crates/mem", "crates/chunkmap", "crates/hashlog", "cr
 /// the pages on which they measure the machine's own speed and a peer. The shim maps nothing, and
 /// names system calls by `libc`.
 const MAPS: &[&str] = &["crates/mem", "crates/bench", "crates/shim"];
-/// Folders whose code may open files: tables keep theirs in `disk` alone. The command line reads
-/// what people give it, the benches read their data and what the system says of itself, xtask the
+/// Folders whose code may open files: tables keep theirs in `disk` alone. The command line and `files` read
+/// what people give them, the benches read their data and what the system says of itself, xtask the
 /// workspace. The shim takes back what a table has written.
 /// `server` reads and writes its file of users, and no table.
 const OPENS: &[&str] = &[

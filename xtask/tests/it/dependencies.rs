@@ -78,11 +78,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// The same for tests, on top of the above. The testkit tries itself on real engines; examples of
-/// `engine`, `aggregate`, `execute`, `rollup`, `schema` and `sql` are shown in the facade's documentation.
+/// `engine`, `aggregate`, `execute`, `files`, `rollup`, `schema` and `sql` are shown in the facade's documentation.
 const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
     ("sapwood-engine", &["sapwood"]),
     ("sapwood-aggregate", &["sapwood"]),
     ("sapwood-execute", &["sapwood"]),
+    ("sapwood-files", &["sapwood"]),
     ("sapwood-rollup", &["sapwood"]),
     ("sapwood-schema", &["sapwood"]),
     ("sapwood-sql", &["sapwood"]),

@@ -40,6 +40,7 @@ pub(crate) fn run(args: &Export, ui: &Ui) -> Outcome {
     if let (Columns::Typed(row), false) = (&description.columns, args.raw) {
         return typed::export(&table, row, args, ui);
     }
+    file_format::expect_exact(format)?;
     // A file that has been begun is taken away before the command ends.
     let _promise = to.map(|_| ui.interrupt.promise());
     let survey = survey(&table, &description, format, args.raw, ui)?;

@@ -87,7 +87,11 @@ fn format_of(args: &Import) -> Outcome<Format> {
             "standard input has no name to tell its format: add --format csv or --format jsonl"
                 .to_owned(),
         )),
-        (false, said) => Ok(file_format::of_name(&args.file, said)?.0),
+        (false, said) => {
+            let (format, _) = file_format::of_name(&args.file, said)?;
+            file_format::expect_exact(format)?;
+            Ok(format)
+        }
     }
 }
 

@@ -28,7 +28,7 @@ pub enum Existing {
 ///
 /// ```
 /// use std::io::Write;
-/// use sapwood_files::{Existing, FileSink, Packing};
+/// use sapwood::files::{Existing, FileSink, Packing};
 ///
 /// # let folder = tempfile::tempdir().expect("a directory for the example");
 /// let path = folder.path().join("a.csv");
@@ -37,7 +37,7 @@ pub enum Existing {
 /// assert!(!path.exists());
 /// sink.finish()?;
 /// assert!(path.exists());
-/// # Ok::<(), sapwood_files::Error>(())
+/// # Ok::<(), sapwood::files::Error>(())
 /// ```
 pub struct FileSink {
     bytes: Packed,

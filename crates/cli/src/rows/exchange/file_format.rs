@@ -17,6 +17,18 @@ pub(crate) fn of_name(path: &Path, said: Option<FileFormat>) -> Outcome<(Format,
     })
 }
 
+/// Refuses a format that does not have every entry back byte for byte.
+pub(crate) fn expect_exact(format: Format) -> Outcome {
+    match format {
+        Format::MessagePack => Err(Failure::Usage(
+            "MessagePack is for rows of typed columns (`sapwood load`, `sapwood sql`): entries without types come \
+             back from csv, jsonl, parquet and arrow"
+                .to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// The failure of a program without the libraries of a format.
 #[cfg(not(feature = "columnar"))]
 pub(crate) fn not_built(format: &str) -> Failure {

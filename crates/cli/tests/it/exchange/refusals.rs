@@ -46,6 +46,8 @@ fn what_is_not_there_is_named() {
     refused(&["export", &from, "other", "--to", &file], 1, "no table `other`; there are: t");
     refused(&["export", &none, "t", "--to", &file], 1, "there is no directory");
     refused(&["export", &from, "t", "--to", &place.path("t.txt")], 2, "add --format");
+    refused(&["export", &from, "t", "--to", &place.path("t.msgpack")], 2, "rows of typed columns");
+    refused(&["import", &none, "t", &place.path("t.msgpack")], 2, "rows of typed columns");
     refused(&["export", &from, "t", "--to", &place.path("no/t.csv")], 1, "cannot be written: ");
     refused(&["export", &from, "t", "--to", &from, "--format", "csv"], 1, "is a directory");
     refused(&["import", &none, "t", &file], 1, "cannot be read: ");
