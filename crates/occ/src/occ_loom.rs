@@ -115,7 +115,7 @@ fn loom_a_transaction_reads_one_moment() {
                 let _claimed = reads.claim(&mut stripes)?;
                 cells.put(0, 1);
                 cells.put(1, 1);
-                Ok(())
+                Ok::<(), Conflict>(())
             }
         });
         let mut reads = Reads::begin(&cells.versions).expect("words count");

@@ -41,7 +41,7 @@
 //!
 //! | feature | adds | crates |
 //! |---|---|---|
-//! | none | | 45 |
+//! | none | | 44 |
 //! | `derive` | [`#[derive(Row)]`](macro@row::Row) | +1 |
 //! | `documents` | aggregates over fields of JSON and MessagePack ([`aggregate::Read::Json`]) | +7 |
 //! | `serde` | `serde::Serialize` for [`aggregate::Answer`] and its parts, for [`OrderedStats`], [`HashStats`], [`TableStats`], [`DbStats`] and [`CheckpointInfo`] | +3 |
@@ -54,7 +54,7 @@
 //!
 //! A directory with a roll-up table does not open without `rollup` ([`Error::Unsupported`]).
 //!
-//! `examples` beside the source has programs that run: `backup`, `counters`, `departures`, `figures`,
+//! `examples` beside the source has programs that run: `backup`, `counters`, `departures`, `figures`, `leaderboard`,
 //! `secondary_index`, `sessions`, and on tokio `csv_service`, `tasks` and `views`. How to call Sapwood from tokio stands
 //! in `docs/async.md` of the repository: tables in memory in place, what may wait for a disk in `spawn_blocking`.
 //!
