@@ -113,7 +113,7 @@ pub(crate) struct ChunkHead {
     pub(crate) tombstones: RawAtomicU64,
     /// Positions that a shape picks.
     pub(crate) picks: [u8; 8],
-    /// What is known of the first end in the low half, of the last one in the high half ([`Edge`](crate::node::chunk::Edge)).
+    /// Knowledge of the first end in the low half, of the last one in the high half ([`Edge`](crate::node::chunk::Edge)).
     pub(crate) edges: RawAtomicU64,
 }
 

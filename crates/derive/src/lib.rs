@@ -12,8 +12,3 @@ pub fn derive_row(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     row::expand(&item).unwrap_or_else(|error| error.to_compile_error()).into()
 }
-
-/// The name of a field, without the mark of a name that is a keyword.
-fn unraw(name: &str) -> String {
-    name.strip_prefix("r#").unwrap_or(name).to_owned()
-}

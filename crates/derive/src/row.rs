@@ -5,8 +5,6 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Field, Fields, Ident};
 
-use crate::unraw;
-
 pub(crate) fn expand(item: &DeriveInput) -> syn::Result<Tokens> {
     let named = match &item.data {
         Data::Struct(data) => match &data.fields {
@@ -105,6 +103,11 @@ fn is_key(field: &Field) -> syn::Result<bool> {
         })?;
     }
     Ok(is_key)
+}
+
+/// The name of a field, without the mark of a name that is a keyword.
+fn unraw(name: &str) -> String {
+    name.strip_prefix("r#").unwrap_or(name).to_owned()
 }
 
 #[cfg(test)]

@@ -25,4 +25,4 @@ pub use flow::{broken_off, keep_break};
 pub use held::{HeldKeys, RecordRun};
 pub use journal::{Claim, Effect, Journal, Refused};
 pub use outcome::{Compute, Computed, Upsert};
-pub use range::{Direction, KeyRange};
+pub use range::{Direction, KeyRange, is_empty_range};

@@ -82,6 +82,28 @@ impl<K: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<K>) {
     }
 }
 
+/// True if no key can lie between the bounds, as where they cross.
+///
+/// ```
+/// use sapwood_engine::is_empty_range;
+/// use std::ops::Bound::{Excluded, Included, Unbounded};
+///
+/// assert!(is_empty_range(Included(b"b"), Included(b"a")));
+/// assert!(is_empty_range(Included(b"a"), Excluded(b"a")));
+/// assert!(!is_empty_range(Included(b"a"), Included(b"a")));
+/// assert!(!is_empty_range(Excluded(b"a"), Unbounded));
+/// ```
+pub fn is_empty_range(low: Bound<&[u8]>, high: Bound<&[u8]>) -> bool {
+    match (low, high) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(low), Bound::Included(high)) => low > high,
+        (
+            Bound::Included(low) | Bound::Excluded(low),
+            Bound::Included(high) | Bound::Excluded(high),
+        ) => low >= high,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -101,7 +101,7 @@ impl ColumnFile {
         file.with_lists(BATCH_ROWS)
     }
 
-    /// The same file, whose lists are arrays if all of them have as many items.
+    /// Makes lists arrays if all of them have as many items.
     pub(crate) fn widened(&self) -> Result<ColumnFile, String> {
         ColumnFile { is_too_narrow: Arc::default(), ..self.clone() }.with_lists(usize::MAX)
     }

@@ -72,7 +72,7 @@ impl Input {
         Ok(Input { name, path: path.to_owned(), from, is_message_pack: false, watch })
     }
 
-    /// The same bytes, whose maps of MessagePack are read as lines of JSON.
+    /// Reads the maps of MessagePack as lines of JSON.
     pub(crate) fn into_json_lines(self) -> Input {
         Input { is_message_pack: true, ..self }
     }

@@ -117,7 +117,7 @@ impl HashLog {
         Ok(done)
     }
 
-    /// The same for a change by a closure, which decides what is logged. `rmw` gets the closure, or one around it that
+    /// Logs a change by a closure, which decides what is logged. `rmw` gets the closure, or one around it that
     /// compares values before and after it.
     #[inline]
     pub(crate) fn logged_rmw(
@@ -167,7 +167,7 @@ impl HashLog {
         })
     }
 
-    /// The same for a closure that decides about a key.
+    /// Logs a change by a closure that decides about a key.
     #[inline]
     pub(crate) fn logged_compute(
         &self,
@@ -332,7 +332,7 @@ impl HashLog {
         })
     }
 
-    /// As `update_many`, where `change` gets keys that are absent, too.
+    /// Changes many keys; unlike that of `update_many`, `change` gets keys that are absent, too.
     #[cold]
     #[inline(never)]
     pub(crate) fn update_each_logged<K: AsRef<[u8]>>(

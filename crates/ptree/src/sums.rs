@@ -1,4 +1,4 @@
-//! How many entries lie below nodes of a tree, in memory alone: what ranks have counted.
+//! Counts of the entries below nodes of a tree, in memory alone: ranks have made them.
 //!
 //! *Invariants*
 //! - I-SUMS: a commit notes its objects and stores their words under one lock, which a rank holds from its first look
@@ -35,7 +35,7 @@ impl Sums {
         }
     }
 
-    /// What was touched since the last call.
+    /// The nodes that were touched since the last call.
     pub(crate) fn take_touched(&mut self) -> Vec<(ObjectId, usize)> {
         std::mem::take(&mut self.touched)
     }

@@ -84,7 +84,7 @@ impl Table<Hash> {
     /// several threads take one each.
     ///
     /// # Errors
-    /// Those of [`for_each`](Self::for_each).
+    /// The errors of [`for_each`](Self::for_each).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -137,7 +137,7 @@ impl Table<Hash> {
     /// entries.
     ///
     /// # Errors
-    /// Those of [`for_each`](Self::for_each); the same step may be tried again, with the same cursor.
+    /// The errors of [`for_each`](Self::for_each); the same step may be tried again, with the same cursor.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -176,7 +176,7 @@ impl Table<Hash> {
     /// The entry was there at a moment of the call. `None` says that no entry was there throughout.
     ///
     /// # Errors
-    /// Those of [`for_each`](Self::for_each).
+    /// The errors of [`for_each`](Self::for_each).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -195,7 +195,7 @@ impl Table<Hash> {
     /// in which the entries were written: the way to walk a table that lies on the disk.
     ///
     /// # Errors
-    /// Those of [`for_each`](Self::for_each), and as [`snapshot`](Self::snapshot).
+    /// The errors of [`for_each`](Self::for_each), and as [`snapshot`](Self::snapshot).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -294,7 +294,7 @@ impl Table<Hash> {
     /// ([`HashTableOptions::compaction`](crate::HashTableOptions::compaction)).
     ///
     /// # Errors
-    /// Those of [`for_each`](Self::for_each) and [`put`](Self::put): it reads, and moves what it reads.
+    /// The errors of [`for_each`](Self::for_each) and [`put`](Self::put): it reads, and moves what it reads.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -315,7 +315,7 @@ impl Table<Hash> {
     /// memory of removed entries back between other work: with no writes a table keeps it else.
     ///
     /// # Errors
-    /// Those of [`compact`](Self::compact).
+    /// The errors of [`compact`](Self::compact).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -338,7 +338,7 @@ impl Table<Hash> {
     /// left unused. For a table in a directory [`stats`](Self::stats) has the last estimate.
     ///
     /// # Errors
-    /// Those of [`for_each`](Self::for_each).
+    /// The errors of [`for_each`](Self::for_each).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};

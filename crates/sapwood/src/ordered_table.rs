@@ -158,7 +158,7 @@ impl Table<Ordered> {
     /// Writes the table's structure for a person to read.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// The errors of `out`.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};

@@ -145,7 +145,7 @@ impl<'db> Transaction<'db> {
 }
 
 impl<R, E: Keyed> Rows<R, E> {
-    /// The same rows, of another type or as another engine shows them.
+    /// Shows these rows as another type, or through another engine.
     fn with<S, F: Keyed>(&self, table: Table<F>, columns: Option<Vec<usize>>) -> Rows<S, F> {
         let (base, formats) = (self.base.clone(), Arc::clone(&self.formats));
         Rows { table, base, formats, columns, row: Default::default() }

@@ -46,7 +46,7 @@ pub struct SourceColumn {
     pub name: String,
     /// Its type.
     pub kind: Type,
-    /// Whether a value may be null.
+    /// True if a value may be null.
     pub nullable: bool,
 }
 

@@ -14,7 +14,7 @@ pub struct Source {
     pub module: Vec<String>,
     /// Without items of tests and models.
     pub words: Vec<Word>,
-    /// As many as a production build compiles, with comments and blank ones.
+    /// Lines of a production build, with comments and blank ones.
     pub lines: usize,
 }
 

@@ -6,7 +6,7 @@ use crate::question::predicate::Predicate;
 use crate::question::query::Mismatches;
 use crate::question::selection::Selection;
 
-/// How a total is spread over a field of objects.
+/// The spread of a total over a field of objects.
 ///
 /// Parts are whole numbers, and their sum is the total, exactly. Each object's exact share is rounded
 /// towards zero, and what then is left of the total goes in units to the objects that lost most by
@@ -60,7 +60,7 @@ pub(super) enum Weighting {
 }
 
 impl Disaggregation {
-    /// Of a total over a field of all objects that look so: equally, set.
+    /// Spreads a total over a field of all objects of a layout, in equal parts that replace what the field had.
     pub fn new(layout: Layout, field: impl Into<String>, total: i128) -> Disaggregation {
         Disaggregation {
             layout,
@@ -85,7 +85,7 @@ impl Disaggregation {
         Disaggregation { filter: Some(filter), ..self }
     }
 
-    /// The same to each object. This is the default.
+    /// Gives equal parts to all objects. This is the default.
     pub fn equally(self) -> Disaggregation {
         Disaggregation { weighting: Weighting::Equally, ..self }
     }
@@ -115,7 +115,7 @@ impl Disaggregation {
         Disaggregation { action: Action::Add, ..self }
     }
 
-    /// What happens with objects that do not have what is read of them: the field, the weight, what
+    /// Sets the treatment of objects that lack what is read of them: the field, the weight, what
     /// the filter asks for. Default: refuse.
     pub fn mismatches(self, mismatches: Mismatches) -> Disaggregation {
         Disaggregation { mismatches, ..self }

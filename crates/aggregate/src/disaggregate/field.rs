@@ -10,7 +10,7 @@ use crate::question::layout::{Field, Part, Place, Read};
 use crate::value::number::{Form, Number, Order};
 use crate::value::{Float, Value};
 
-/// What is done with an object's part.
+/// The use of an object's part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// The field becomes the part. Doing it twice is doing it once.

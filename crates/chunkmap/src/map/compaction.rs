@@ -38,9 +38,9 @@ pub(crate) struct State {
     pub(crate) cursor: Option<Vec<u8>>,
     /// Passes that came to their end.
     pub(crate) passes: u64,
-    /// How things stood when the last look or pass ended.
+    /// The usage when the last look or pass ended.
     pub(crate) settled: Option<Usage>,
-    /// How things stood when `trim` found that it could gain no more.
+    /// The usage when `trim` found that it could gain no more.
     pub(crate) trimmed: Option<Usage>,
     /// The pass under way empties spans, for `cluster`, and no blocks.
     pub(crate) is_of_spans: bool,
@@ -50,7 +50,7 @@ pub(crate) struct State {
     pub(crate) first_hole_bytes: Option<u64>,
 }
 
-/// How much memory there is, and how much of it is in use.
+/// Memory that is mapped, and the part of it in use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {
     pub(crate) reserved_bytes: u64,
@@ -65,26 +65,26 @@ impl Usage {
         self.reserved_bytes.saturating_sub(self.live_bytes + self.extent_bytes)
     }
 
-    /// Whether more than half of the memory is idle, and more than two blocks.
+    /// True if more than half of the memory is idle, and more than two blocks.
     pub(crate) fn is_sparse(&self, block_bytes: usize) -> bool {
         self.reserved_bytes > 2 * self.live_bytes + 2 * (block_bytes as u64).max(32 << 10)
     }
 
-    /// Whether so little has happened since `trimmed` that another `trim` would move in vain.
+    /// True if so little has happened since `trimmed` that another `trim` would move in vain.
     pub(crate) fn is_close_to(&self, trimmed: &Usage) -> bool {
         let close = |now: u64, then: u64| now.abs_diff(then) <= then / 16;
         close(self.live_bytes, trimmed.live_bytes)
             && close(self.reserved_bytes, trimmed.reserved_bytes)
     }
 
-    /// Whether enough has happened since `settled` for another pass to pay.
+    /// True if enough has happened since `settled` for another pass to pay.
     pub(crate) fn has_moved_on(&self, settled: &Usage) -> bool {
         self.live_bytes * 4 < settled.live_bytes * 3
             || self.reserved_bytes * 4 > settled.reserved_bytes * 5
     }
 }
 
-/// How far a step came.
+/// The progress of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
     More,

@@ -27,10 +27,10 @@ use crate::layout::{TICKET_BITS, TICKET_SHIFT};
 pub(crate) struct Ticket(u64);
 
 impl Ticket {
-    /// Of a new chunk in the place of one that has a ticket.
+    /// The ticket of a new chunk in the place of one that has a ticket.
     pub(crate) const INHERITED: Ticket = Ticket(1);
 
-    /// Of the count of a number. It comes again after a billion counts, of which no write waits for as many.
+    /// The ticket of a count by its number. It comes again after a billion counts; no write waits for as many.
     pub(crate) fn new(count: u64) -> Ticket {
         Ticket(2 + count % ((1 << TICKET_BITS) - 2))
     }

@@ -22,7 +22,7 @@ impl ChunkMap {
     /// A copy of a value. Errors as of [`get_with`](Self::get_with).
     ///
     /// # Errors
-    /// As of [`get_with`](Self::get_with).
+    /// The errors of [`get_with`](Self::get_with).
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.get_with(key, <[u8]>::to_vec)
     }

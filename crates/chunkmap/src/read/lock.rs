@@ -19,7 +19,7 @@ impl ChunkMap {
         Ok(lock.map(|lock| unsafe { lock.unpinned() }))
     }
 
-    /// The same for a key whose chunk was found before, within the call.
+    /// Locks the record of `key` for a read, from a chunk that the call found before.
     #[inline]
     pub(crate) fn read_lock_found(&self, found: Found, key: &[u8]) -> Result<Option<ReadLock<'_>>> {
         let guard = self.tree.reclaimer.pin();
@@ -52,8 +52,8 @@ impl ChunkMap {
         }
     }
 
-    /// The same for a key whose chunk was found before, and whose likely record is on its way. If the chunk was
-    /// replaced since, a record that lives there is still the one record of the key, but a key that it lacks may have
+    /// Goes into the live record of `key` as a reader, from a chunk that was found before. The likely record is on its
+    /// way to the cache. If the chunk was replaced since, a record that lives there is still the one record of the key, but a key that it lacks may have
     /// been put elsewhere.
     #[inline]
     pub(crate) fn read_lock_in<'g>(

@@ -55,11 +55,11 @@ impl ChunkMap {
     /// The entry that has `rank` entries before it; `None` if there are not so many.
     ///
     /// # Consistency
-    /// As of [`count`](Self::count): while nothing changes it is exact. Beside writers it is an entry that is there at
+    /// Exact while nothing changes, as [`count`](Self::count) is. Beside writers it is an entry that is there at
     /// some moment of the call, and as many entries lay before it as a count of them may have answered.
     ///
     /// # Errors
-    /// As of [`scan`](Self::scan).
+    /// The errors of [`scan`](Self::scan).
     pub fn nth(&self, rank: u64) -> Result<Option<Entry<'_>>> {
         match self.key_of_rank(rank) {
             Some(key) => self.edge(&key[..].., Direction::Ascending),

@@ -14,7 +14,7 @@ use crate::node::inner::{Inner, Side};
 pub(crate) struct Ascent<'g> {
     tree: &'g Tree,
     guard: &'g Guard<'g>,
-    /// Of the last search from the root.
+    /// The epoch of the last search from the root.
     epoch: Epoch,
     /// The node above the chunk that was found last; `None` before the first search, and where the root is a chunk.
     above: Option<Inner<'g>>,
@@ -42,7 +42,7 @@ impl<'g> Ascent<'g> {
         Found { slice, epoch: self.epoch }
     }
 
-    /// Whether `key`, which is not below the key that was searched for last, is of the chunk that was found.
+    /// True if the chunk that was found has `key`, which is not below the key that was searched for last.
     #[inline]
     pub(crate) fn is_of_the_last(&self, key: &[u8]) -> bool {
         self.chunk_high.is_none_or(|high| key < high)

@@ -20,7 +20,7 @@ impl ChunkMap {
         self.put_at(None, key, value)
     }
 
-    /// The same for a key whose chunk was found before: see
+    /// Puts a value from a chunk that was found before: see
     /// [`put_if_absent_or_update_at`](Self::put_if_absent_or_update_at).
     #[inline]
     pub(crate) fn put_at(
@@ -80,7 +80,7 @@ impl ChunkMap {
     /// gone by then, also if `read` panics.
     ///
     /// # Errors
-    /// As of [`remove`](Self::remove).
+    /// The errors of [`remove`](Self::remove).
     pub fn remove_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         check_key(key)?;
         let guard = self.tree.reclaimer.pin();

@@ -50,7 +50,7 @@ impl ChunkMap {
         self.update_at(None, key, change)
     }
 
-    /// The same for a key whose chunk was found before. If the chunk was replaced since, a key that it lacks may have
+    /// Updates a value from a chunk that was found before. If the chunk was replaced since, a key that it lacks may have
     /// been put elsewhere.
     #[inline]
     pub(crate) fn update_at<R>(
@@ -80,10 +80,10 @@ impl ChunkMap {
     /// [`update`](Self::update) does; searches once.
     ///
     /// # Errors
-    /// As of [`put`](Self::put).
+    /// The errors of [`put`](Self::put).
     ///
     /// # Panics
-    /// As of [`update`](Self::update).
+    /// If the closure does: see [`update`](Self::update).
     pub fn put_if_absent_or_update<R>(
         &self,
         key: &[u8],
@@ -110,7 +110,7 @@ impl ChunkMap {
         self.put_if_absent_or_update_at(None, key, value, change)
     }
 
-    /// The same for a key whose chunk was found before. If the chunk was replaced since, its words
+    /// Puts or updates a value from a chunk that was found before. If the chunk was replaced since, its words
     /// are frozen (I-FROZEN): a record of the key that lives is the one record of the key, and
     /// nothing is appended.
     #[inline]
@@ -149,7 +149,7 @@ impl ChunkMap {
     /// again on what is there then.
     ///
     /// # Errors
-    /// As of [`put`](Self::put); the entry is unchanged.
+    /// The errors of [`put`](Self::put); the entry is unchanged.
     ///
     /// # Panics
     /// If `decide` does; the entry is unchanged.
@@ -228,7 +228,7 @@ impl ChunkMap {
     /// no value, and equals none. Searches once; readers go on while it compares.
     ///
     /// # Errors
-    /// As of [`put`](Self::put).
+    /// The errors of [`put`](Self::put).
     pub fn compare_and_put(&self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<bool> {
         check_key(key)?;
         check_value(new.len())?;

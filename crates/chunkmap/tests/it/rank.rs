@@ -137,7 +137,7 @@ fn a_thread_counts_what_it_has_done() {
     }
 }
 
-/// What stays is counted and found by its rank; what comes and goes lies between.
+/// Entries that stay are counted and found by their rank; others come and go between them.
 #[test]
 fn counts_beside_writers_lie_between() {
     const STAY: u32 = 2_000;

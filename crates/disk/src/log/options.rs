@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::format::Lsn;
 
-/// How a log lies in files.
+/// The files of a log.
 #[derive(Debug, Clone)]
 pub struct LogOptions {
-    /// What the names of its files begin with.
+    /// The beginning of the names of its files.
     pub prefix: String,
     /// Bytes of its first part, and of the first of each opening; each next one has twice as many ...
     pub part_bytes_min: u64,

@@ -123,7 +123,7 @@ pub(crate) struct ArrowScan<'a, R> {
     /// The batches, and how many were taken.
     rest: Mutex<(R, u64)>,
     slots: Slots<'a>,
-    /// Whether a thread has failed. Relaxed: others may go on for a while.
+    /// True once a thread has failed. Relaxed: others may go on for a while.
     has_failed: AtomicBool,
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn json(value: &Value<'_>) -> String {
 
 /// A number with more digits than readers of JSON keep, as text.
 pub(super) fn readable<'v>(value: &'v Value<'_>) -> Value<'v> {
-    /// Those that every float of 64 bits has.
+    /// Decimal digits that every float of 64 bits has.
     const DIGITS: u32 = 15;
     let is_kept = match value {
         Value::Int(number) => i64::try_from(*number).is_ok() || u64::try_from(*number).is_ok(),

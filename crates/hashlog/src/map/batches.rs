@@ -61,7 +61,7 @@ impl HashLog {
         })
     }
 
-    /// The same, where `change` gets keys that are absent, too.
+    /// Changes many keys; unlike that of `update_many`, `change` gets keys that are absent, too.
     #[inline]
     pub(crate) fn update_each<K: AsRef<[u8]>>(
         &self,

@@ -44,7 +44,7 @@ pub(crate) struct Store {
     is_frozen: AtomicBool,
     /// `None` in memory.
     pub(crate) checkpoints: Option<Checkpoints>,
-    /// Of a log whose changes a journal hears of.
+    /// The journal of a log that has one.
     pub(crate) journal: OnceLock<Arc<LatchedJournal>>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use sapwood_engine::Direction;
+use sapwood_engine::{Direction, is_empty_range};
 
 use super::entry::{Entry, Probe, TreeLayout};
 use super::structure::{Flow, Head, Structure, TreeKind};
@@ -60,7 +60,7 @@ impl Batch {
             to: owned(to),
             most: FIRST_ENTRIES,
             copies: Copies::default(),
-            is_done: is_empty(low, high),
+            is_done: is_empty_range(low, high),
         }
     }
 
@@ -139,17 +139,5 @@ impl Batch {
             self.from = Bound::Excluded(self.get(last).0.to_vec());
         }
         self.most = (self.most * 2).min(ENTRIES);
-    }
-}
-
-/// Whether no key can lie between the bounds.
-fn is_empty(low: Bound<&[u8]>, high: Bound<&[u8]>) -> bool {
-    match (low, high) {
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-        (Bound::Included(low), Bound::Included(high)) => low > high,
-        (
-            Bound::Included(low) | Bound::Excluded(low),
-            Bound::Included(high) | Bound::Excluded(high),
-        ) => low >= high,
     }
 }

@@ -39,7 +39,7 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// As of [`Tree::len`].
+    /// The errors of [`Tree::len`].
     pub fn count(&self, range: impl KeyRange) -> Result<u64> {
         let (low, high) = range.bounds();
         // As many entries lie before a range as there are before the first one that is not.
@@ -63,7 +63,7 @@ impl Tree {
     /// The number of entries whose keys are below `key`, which need not be there.
     ///
     /// # Errors
-    /// As of [`Tree::len`].
+    /// The errors of [`Tree::len`].
     pub fn rank(&self, key: impl AsRef<[u8]>) -> Result<u64> {
         self.count(..key.as_ref())
     }
@@ -71,7 +71,7 @@ impl Tree {
     /// The entry that has `rank` entries before it, at one moment of the call; `None` if there are not so many.
     ///
     /// # Errors
-    /// As of [`Tree::len`].
+    /// The errors of [`Tree::len`].
     pub fn nth(&self, rank: u64) -> Result<Option<OwnedEntry>> {
         self.with_sums(|sums, view, head| {
             let entry = with_structure!(head.kind, S => {
@@ -99,7 +99,7 @@ impl Tree {
     }
 }
 
-/// What lies right below the top of a subtree.
+/// The parts right below the top of a subtree.
 type Parts<S> = SmallVec<[Part<<S as Structure>::Subtree>; 3]>;
 
 fn parts_of<S: Structure>(view: &impl View, subtree: S::Subtree) -> Result<Parts<S>> {
@@ -145,7 +145,7 @@ fn forget_touched<S: Structure>(view: &impl View, head: &Head, sums: &mut Sums) 
     Ok(())
 }
 
-/// How many entries lie before the first one that a bound leaves.
+/// The number of entries before the first one that a bound leaves.
 fn entries_before<S: Structure>(
     view: &impl View,
     head: &Head,

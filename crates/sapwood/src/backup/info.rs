@@ -13,7 +13,7 @@ pub struct BackupInfo {
     pub taken: SystemTime,
     /// The directory that it is of, as it was named then.
     pub of: String,
-    /// How many files it has.
+    /// The number of its files.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -22,7 +22,7 @@ pub struct BackupInfo {
     pub own_bytes: u64,
 }
 
-/// How far a backup, a restoring or a verification is.
+/// The progress of a backup, a restoring or a verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupProgress {

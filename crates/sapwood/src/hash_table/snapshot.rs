@@ -17,7 +17,7 @@ impl HashSnapshot<'_> {
     /// Calls `visit(key, value)` for every entry; `visit` ends it with `ControlFlow::Break`.
     ///
     /// # Errors
-    /// Those of [`Table::for_each`](crate::Table::for_each).
+    /// The errors of [`Table::for_each`](crate::Table::for_each).
     ///
     /// ```
     /// # use std::ops::ControlFlow;
@@ -38,7 +38,7 @@ impl HashSnapshot<'_> {
     /// threads take one each.
     ///
     /// # Errors
-    /// Those of [`Table::for_each`](crate::Table::for_each).
+    /// The errors of [`Table::for_each`](crate::Table::for_each).
     ///
     /// ```
     /// # use std::ops::ControlFlow;
@@ -68,7 +68,7 @@ impl HashSnapshot<'_> {
     /// snapshots were taken.
     ///
     /// # Errors
-    /// Those of [`Table::checkpoint`](crate::Table::checkpoint); [`Error::HashEngine`](crate::Error::HashEngine) with `Argument`
+    /// The errors of [`Table::checkpoint`](crate::Table::checkpoint); [`Error::HashEngine`](crate::Error::HashEngine) with `Argument`
     /// where the table has a checkpoint of a later moment.
     ///
     /// ```

@@ -11,7 +11,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
     /// A copy of the row of a key; `None` if there is none.
     ///
     /// # Errors
-    /// [Those of rows](Rows#errors).
+    /// [The errors of rows](Rows#errors).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -32,7 +32,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
     /// Calls `read` with the row of a key, in place; `None` if there is none.
     ///
     /// # Errors
-    /// [Those of rows](Rows#errors).
+    /// [The errors of rows](Rows#errors).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -58,7 +58,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
     /// True if there is a row of a key.
     ///
     /// # Errors
-    /// [Those of rows](Rows#errors).
+    /// [The errors of rows](Rows#errors).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -78,7 +78,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
     /// [`ControlFlow`](std::ops::ControlFlow) to stop.
     ///
     /// # Errors
-    /// [Those of rows](Rows#errors).
+    /// [The errors of rows](Rows#errors).
     ///
     /// ```
     /// # use std::ops::ControlFlow;
@@ -150,7 +150,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
     /// The number of rows in a range, as [`Table::count`] counts them.
     ///
     /// # Errors
-    /// Those of [`scan`](Self::scan).
+    /// The errors of [`scan`](Self::scan).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -172,7 +172,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
     /// [`ControlFlow`](std::ops::ControlFlow) to stop.
     ///
     /// # Errors
-    /// [Those of rows](Rows#errors); [`Error::NoOrder`](crate::Error::NoOrder) for a hash table.
+    /// [The errors of rows](Rows#errors); [`Error::NoOrder`](crate::Error::NoOrder) for a hash table.
     ///
     /// ```
     /// # use sapwood::schema::Value;

@@ -83,7 +83,7 @@ impl<'a> RowRef<'a> {
     /// The value of a column as a Rust type.
     ///
     /// # Errors
-    /// Those of [`get`](Self::get); [`Error::Schema`] for a value that the type cannot have.
+    /// The errors of [`get`](Self::get); [`Error::Schema`] for a value that the type cannot have.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -123,7 +123,7 @@ impl<'a> RowRef<'a> {
     /// Copies of the values of all columns.
     ///
     /// # Errors
-    /// Those of [`values`](Self::values).
+    /// The errors of [`values`](Self::values).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};

@@ -19,7 +19,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
     /// row.
     ///
     /// # Errors
-    /// [Those of rows](Rows#errors); [`Error::Schema`] for more or fewer values than columns.
+    /// [The errors of rows](Rows#errors); [`Error::Schema`] for more or fewer values than columns.
     ///
     /// ```
     /// # use sapwood::{Db, TreeTableOptions};
@@ -47,7 +47,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
     /// Puts a row unless there is one with its key; true if it did. In a numbered table there is none.
     ///
     /// # Errors
-    /// Those of [`put`](Self::put).
+    /// The errors of [`put`](Self::put).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -67,7 +67,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
     /// Puts a row of a numbered table under a number, as one that is replaced, or copied from elsewhere.
     ///
     /// # Errors
-    /// Those of [`put`](Self::put); [`Error::Schema`] in a table that is not numbered.
+    /// The errors of [`put`](Self::put); [`Error::Schema`] in a table that is not numbered.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -96,7 +96,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
     /// Puts rows, those of one key in order, each as by [`put`](Self::put): faster than single calls.
     ///
     /// # Errors
-    /// Those of [`put`](Self::put) and of [`Table::put_many`]. Rows before the one that was refused may be in.
+    /// The errors of [`put`](Self::put) and of [`Table::put_many`]. Rows before the one that was refused may be in.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -129,7 +129,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
     /// Removes the row of a key; true if there was one.
     ///
     /// # Errors
-    /// [Those of rows](Rows#errors).
+    /// [The errors of rows](Rows#errors).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -151,7 +151,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
     /// anew.
     ///
     /// # Errors
-    /// [Those of rows](Rows#errors); [`Error::Schema`] for a column that the table lacks, and for one of the key.
+    /// [The errors of rows](Rows#errors); [`Error::Schema`] for a column that the table lacks, and for one of the key.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions, schema::Value};
@@ -198,7 +198,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
     /// [`Table::update`]; columns of the key stay as they are.
     ///
     /// # Errors
-    /// [Those of rows](Rows#errors); [`Error::Schema`] if a column of the key was changed.
+    /// [The errors of rows](Rows#errors); [`Error::Schema`] if a column of the key was changed.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions, schema::Value};
@@ -228,7 +228,7 @@ impl<R: RowKind, E: Sorted> Rows<R, E> {
     /// as by [`update`](Self::update). A numbered table puts the row under a new number.
     ///
     /// # Errors
-    /// Those of [`put`](Self::put) and [`update`](Self::update).
+    /// The errors of [`put`](Self::put) and [`update`](Self::update).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions, row::Row};

@@ -27,7 +27,7 @@ impl Db {
     /// Other columns are ignored.
     ///
     /// # Errors
-    /// Those of [`sql_with`](Self::sql_with); a field without a column, and a value that a field cannot have. A statement that
+    /// The errors of [`sql_with`](Self::sql_with); a field without a column, and a value that a field cannot have. A statement that
     /// changes rows is executed, and has none to answer.
     ///
     /// ```

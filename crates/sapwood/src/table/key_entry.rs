@@ -50,7 +50,7 @@ impl<'t, E: Keyed, K: AsRef<[u8]>> KeyEntry<'t, E, K> {
     /// Puts a value unless the key has one; true if it did.
     ///
     /// # Errors
-    /// Those of [`Table::put_if_absent`].
+    /// The errors of [`Table::put_if_absent`].
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -68,7 +68,7 @@ impl<E: Keyed, K: AsRef<[u8]>, R, F: FnMut(&mut ValueMut<'_>) -> R> KeyEntry<'_,
     /// Changes the value, or puts one for a new key, with one search.
     ///
     /// # Errors
-    /// Those of [`Table::put_if_absent_or_update`].
+    /// The errors of [`Table::put_if_absent_or_update`].
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};

@@ -125,7 +125,7 @@ impl<E: Stored> Table<E> {
     /// tables, and the plan with its measurements.
     ///
     /// # Errors
-    /// Those of [`aggregate`](Self::aggregate); [`Error::Cancelled`]; [`Error::Executor`] if the executor that is asked for
+    /// The errors of [`aggregate`](Self::aggregate); [`Error::Cancelled`]; [`Error::Executor`] if the executor that is asked for
     /// cannot answer the query.
     ///
     /// ```
@@ -197,7 +197,7 @@ impl<E: Stored> Table<E> {
     /// later, the answer says what was done and holds the rest for [`resume`](Self::resume).
     ///
     /// # Errors
-    /// Those of [`disaggregate`](Self::disaggregate), and [`Error::Cancelled`], [`Error::Executor`]; nothing was changed.
+    /// The errors of [`disaggregate`](Self::disaggregate), and [`Error::Cancelled`], [`Error::Executor`]; nothing was changed.
     ///
     /// ```
     /// # use sapwood::aggregate::{Disaggregation, Execution};

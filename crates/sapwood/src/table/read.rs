@@ -31,7 +31,7 @@ impl<E: Keyed> Table<E> {
     /// Copies a value out.
     ///
     /// # Errors
-    /// Those of [`get_with`](Self::get_with).
+    /// The errors of [`get_with`](Self::get_with).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -47,7 +47,7 @@ impl<E: Keyed> Table<E> {
     /// True if the table has the key.
     ///
     /// # Errors
-    /// Those of [`get_with`](Self::get_with).
+    /// The errors of [`get_with`](Self::get_with).
     ///
     /// ```
     /// # use sapwood::{Db, TreeTableOptions};
@@ -83,7 +83,7 @@ impl<E: Keyed> Table<E> {
     /// larger than the caches, since the searches overlap.
     ///
     /// # Errors
-    /// Those of [`get_with`](Self::get_with), at the first key that is refused; `read` was called for others.
+    /// The errors of [`get_with`](Self::get_with), at the first key that is refused; `read` was called for others.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -108,7 +108,7 @@ impl<E: Keyed> Table<E> {
     /// [`len_estimate`](Self::len_estimate) does not.
     ///
     /// # Errors
-    /// Those of [`for_each`](Self::for_each).
+    /// The errors of [`for_each`](Self::for_each).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -124,7 +124,7 @@ impl<E: Keyed> Table<E> {
     /// True if the table has no entry. A hash table in a directory walks to its first entry for it.
     ///
     /// # Errors
-    /// Those of [`len`](Self::len).
+    /// The errors of [`len`](Self::len).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};

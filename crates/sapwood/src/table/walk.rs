@@ -76,7 +76,7 @@ impl<E: Sorted> Table<E> {
     /// The entry with the greatest key.
     ///
     /// # Errors
-    /// Those of [`first`](Self::first).
+    /// The errors of [`first`](Self::first).
     ///
     /// ```
     /// # use sapwood::{Db, TreeTableOptions};
@@ -92,7 +92,7 @@ impl<E: Sorted> Table<E> {
     /// The entry with the greatest key at or below `key`.
     ///
     /// # Errors
-    /// Those of [`first`](Self::first).
+    /// The errors of [`first`](Self::first).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -108,7 +108,7 @@ impl<E: Sorted> Table<E> {
     /// The entry with the greatest key below `key`.
     ///
     /// # Errors
-    /// Those of [`first`](Self::first).
+    /// The errors of [`first`](Self::first).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -124,7 +124,7 @@ impl<E: Sorted> Table<E> {
     /// The entry with the least key at or above `key`.
     ///
     /// # Errors
-    /// Those of [`first`](Self::first).
+    /// The errors of [`first`](Self::first).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -141,7 +141,7 @@ impl<E: Sorted> Table<E> {
     /// Within one prefix, take the first entry of its [`range`](Self::range).
     ///
     /// # Errors
-    /// Those of [`first`](Self::first).
+    /// The errors of [`first`](Self::first).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -186,7 +186,7 @@ impl<E: Sorted> Table<E> {
     /// a [`ControlFlow`](std::ops::ControlFlow) to stop.
     ///
     /// # Errors
-    /// Those of [`for_each`](Self::for_each); [`Error::NoOrder`](crate::Error::NoOrder) where the engine is known at run
+    /// The errors of [`for_each`](Self::for_each); [`Error::NoOrder`](crate::Error::NoOrder) where the engine is known at run
     /// time and has no order.
     ///
     /// ```
@@ -213,7 +213,7 @@ impl<E: Sorted> Table<E> {
     /// Calls `visit(key)` for the keys of a range, without touching values.
     ///
     /// # Errors
-    /// Those of [`scan`](Self::scan).
+    /// The errors of [`scan`](Self::scan).
     ///
     /// ```
     /// # use sapwood::{Db, Direction, OrderedTableOptions};
@@ -241,7 +241,7 @@ impl<E: Sorted> Table<E> {
     /// Exact while nothing changes the table. Beside writers, each entry that is there throughout is counted once.
     ///
     /// # Errors
-    /// Those of [`scan`](Self::scan).
+    /// The errors of [`scan`](Self::scan).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -258,7 +258,7 @@ impl<E: Sorted> Table<E> {
     /// [`count`](Self::count).
     ///
     /// # Errors
-    /// Those of [`scan`](Self::scan).
+    /// The errors of [`scan`](Self::scan).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions, key};
@@ -279,7 +279,7 @@ impl<E: Sorted> Table<E> {
     /// [`count`](Self::count).
     ///
     /// # Errors
-    /// Those of [`first`](Self::first).
+    /// The errors of [`first`](Self::first).
     ///
     /// ```
     /// # use sapwood::{Db, TreeTableOptions};
@@ -296,7 +296,7 @@ impl<E: Sorted> Table<E> {
     /// Removes the entry with the least key, and answers it.
     ///
     /// # Errors
-    /// Those of [`remove`](Self::remove).
+    /// The errors of [`remove`](Self::remove).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -313,7 +313,7 @@ impl<E: Sorted> Table<E> {
     /// Removes the entry with the greatest key, and answers it.
     ///
     /// # Errors
-    /// Those of [`remove`](Self::remove).
+    /// The errors of [`remove`](Self::remove).
     ///
     /// ```
     /// # use sapwood::{Db, TreeTableOptions};
@@ -329,7 +329,7 @@ impl<E: Sorted> Table<E> {
     /// Removes the entries of a range that the table has when it starts, and answers their number.
     ///
     /// # Errors
-    /// Those of [`retain`](Self::retain).
+    /// The errors of [`retain`](Self::retain).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions, key};

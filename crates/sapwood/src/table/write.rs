@@ -26,7 +26,7 @@ impl<E: Keyed> Table<E> {
     /// Puts a value unless the key has one; true if it did.
     ///
     /// # Errors
-    /// Those of [`put`](Self::put).
+    /// The errors of [`put`](Self::put).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -63,7 +63,7 @@ impl<E: Keyed> Table<E> {
     /// The closure may be called more than once, and its last call takes effect: it is no place to count or to send.
     ///
     /// # Errors
-    /// Those of [`put`](Self::put) and [`get_with`](Self::get_with); the entry is as it was.
+    /// The errors of [`put`](Self::put) and [`get_with`](Self::get_with); the entry is as it was.
     ///
     /// # Panics
     /// If the closure does: an ordered table holds what was written until then, and others the value as it was.
@@ -92,7 +92,7 @@ impl<E: Keyed> Table<E> {
     /// Answers the number of keys that had a value.
     ///
     /// # Errors
-    /// Those of [`put_many`](Self::put_many).
+    /// The errors of [`put_many`](Self::put_many).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -115,7 +115,7 @@ impl<E: Keyed> Table<E> {
     /// by [`update`](Self::update).
     ///
     /// # Errors
-    /// Those of [`update`](Self::update).
+    /// The errors of [`update`](Self::update).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions, Upsert};
@@ -154,7 +154,7 @@ impl<E: Keyed> Table<E> {
     /// Puts `new` if the value is `expected`; true if it did. A key without a value equals none.
     ///
     /// # Errors
-    /// Those of [`update`](Self::update).
+    /// The errors of [`update`](Self::update).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -195,7 +195,7 @@ impl<E: Keyed> Table<E> {
     /// Adds to many counters, each as by [`add`](Self::add): the fastest way to count events.
     ///
     /// # Errors
-    /// Those of [`put_many`](Self::put_many).
+    /// The errors of [`put_many`](Self::put_many).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -211,7 +211,7 @@ impl<E: Keyed> Table<E> {
     /// Removes a key; true if it had a value.
     ///
     /// # Errors
-    /// Those of [`get_with`](Self::get_with), and of a change; the entry is as it was.
+    /// The errors of [`get_with`](Self::get_with), and of a change; the entry is as it was.
     ///
     /// ```
     /// # use sapwood::{Db, TreeTableOptions};
@@ -228,7 +228,7 @@ impl<E: Keyed> Table<E> {
     /// Removes a key and shows its value to `read`; `None` without the key.
     ///
     /// # Errors
-    /// Those of [`remove`](Self::remove).
+    /// The errors of [`remove`](Self::remove).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -253,7 +253,7 @@ impl<E: Keyed> Table<E> {
     /// ended.
     ///
     /// # Errors
-    /// Those of [`update`](Self::update).
+    /// The errors of [`update`](Self::update).
     ///
     /// # Panics
     /// If the closure does; the entry is as it was.
@@ -283,7 +283,7 @@ impl<E: Keyed> Table<E> {
     /// `keep` refused it: one that a writer changes meanwhile is shown again.
     ///
     /// # Errors
-    /// Those of [`remove`](Self::remove) and [`for_each`](Self::for_each); some entries may be gone by then, but for
+    /// The errors of [`remove`](Self::remove) and [`for_each`](Self::for_each); some entries may be gone by then, but for
     /// those of a tree table, which removes all or none.
     ///
     /// ```
@@ -304,7 +304,7 @@ impl<E: Keyed> Table<E> {
     /// Removes every entry that the table has when it starts.
     ///
     /// # Errors
-    /// Those of [`retain`](Self::retain).
+    /// The errors of [`retain`](Self::retain).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};

@@ -71,7 +71,7 @@ impl<'db> Batch<'db> {
     /// Removes a key, if it is there.
     ///
     /// # Errors
-    /// Those of [`put`](Self::put).
+    /// The errors of [`put`](Self::put).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -113,7 +113,7 @@ impl<'db> Batch<'db> {
     /// more, if more is wanted.
     ///
     /// # Errors
-    /// Those of [`Transaction::commit`], and of the engine of a tree table; nothing changed, as told there.
+    /// The errors of [`Transaction::commit`], and of the engine of a tree table; nothing changed, as told there.
     /// [`Error::Conflict`] only where a change of the same keys lasts for long, as that by a closure in which
     /// the batch is committed.
     ///

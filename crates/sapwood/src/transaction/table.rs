@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
+use sapwood_engine::is_empty_range;
 use sapwood_occ::{Conflict, Reads};
 
 use super::buffered::Buffered;
@@ -264,8 +265,8 @@ impl<'db> Transaction<'db> {
                         Direction::Descending => low = Bound::Included(until),
                     }
                 }
-                // Bounds that cross each other have nothing between them.
-                if !is_empty(low, high) {
+                // Bounds that cross each other have nothing between them: a map would panic.
+                if !is_empty_range(low, high) {
                     entries.retain(|(key, _)| !values.contains_key(key));
                     let changed = values.range::<[u8], _>((low, high));
                     entries.extend(changed.filter_map(|(key, value)| {
@@ -596,16 +597,4 @@ struct Entries {
     entries: Vec<(Vec<u8>, Vec<u8>)>,
     /// The key up to which these are all; none where there are no more.
     until: Option<Vec<u8>>,
-}
-
-/// True if no key is between bounds: a map would panic.
-fn is_empty(low: Bound<&[u8]>, high: Bound<&[u8]>) -> bool {
-    match (low, high) {
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-        (Bound::Included(low), Bound::Included(high)) => low > high,
-        (
-            Bound::Included(low) | Bound::Excluded(low),
-            Bound::Included(high) | Bound::Excluded(high),
-        ) => low >= high,
-    }
 }

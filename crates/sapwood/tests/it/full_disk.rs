@@ -207,30 +207,6 @@ fn changes_that_go_together_are_made_as_far_as_there_is_room() {
     assert_eq!(world.open_again().contents(), made);
 }
 
-/// The transaction changes nothing but a tree, which is refused: what went before stays in the record.
-#[test]
-fn a_transaction_that_is_refused_among_changes_that_go_together_takes_back_its_own_alone() {
-    let mut world = World::new();
-    let large = vec![7; 50_000];
-    let (done, _) = world
-        .db
-        .together(|| {
-            world.hash.put(b"kept", b"1").expect("room");
-            std::thread::scope(|scope| scope.spawn(|| world.fill()).join().expect("full"));
-            world.db.transaction(|tx| {
-                assert!(tx.table(&world.hash).get(b"a")?.is_some());
-                tx.table(&world.tree).put(b"new", &large)
-            })
-        })
-        .expect("the log is well");
-    assert!(done.expect_err("there is no room").lacks_room());
-    let made = world.contents();
-    assert_eq!(made.0[0].get(&b"kept"[..]).map(Vec::as_slice), Some(&b"1"[..]));
-    world.make_room();
-    world = world.open_again();
-    assert_eq!(world.contents(), made);
-}
-
 #[test]
 fn a_load_and_a_table_that_a_full_disk_refuses_are_not_there_and_come_later() {
     let world = World::new();

@@ -727,3 +727,33 @@ fn a_table_in_a_transaction_has_the_verbs_of_every_table() {
     assert_eq!(checked, Ok(true));
     assert_eq!(tables.each_ref().map(|table| table.len()), [Ok(999), Ok(999)]);
 }
+
+/// Its second change is refused when the first is applied: what went before the transaction stays in the record.
+#[test]
+fn a_commit_that_is_refused_among_changes_that_go_together_takes_back_its_own_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let db = Db::open(folder.path()).expect("an empty folder");
+    let hash = db.create_hash_table("hash", HashTableOptions::default()).expect("free");
+    let small = OrderedTableOptions::default().memory_budget(1 << 20);
+    let small = db.create_ordered_table("small", small).expect("free");
+    let (done, _) = db
+        .together(|| {
+            hash.put("before", "1").expect("room");
+            let refused = db.transaction(|tx| {
+                tx.table(&hash).put("own", "2")?;
+                tx.table(&small).put("large", vec![7; 4 << 20])
+            });
+            hash.put("behind", "3").expect("room");
+            refused
+        })
+        .expect("the log is well");
+    let refused = done.expect_err("beyond the budget");
+    assert!(matches!(refused, Error::OrderedEngine { .. }), "{refused}");
+    let found = |hash: &sapwood::HashTable| {
+        ["before", "own", "behind"].map(|key| hash.contains_key(key).expect("read"))
+    };
+    assert_eq!(found(&hash), [true, false, true]);
+    drop((hash, small, db));
+    let db = Db::open(folder.path()).expect("whole");
+    assert_eq!(found(&db.hash_table("hash").expect("there")), [true, false, true], "opened again");
+}

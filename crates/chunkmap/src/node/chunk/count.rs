@@ -6,7 +6,7 @@ use super::Chunk;
 use crate::layout::{EntryState, FROZEN, REPLACING, TOMBSTONES};
 use crate::node::ticket::Ticket;
 
-/// What the count of a tombstone says.
+/// The meaning of a tombstone's count.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tombstone {
     /// A rebalance pays.

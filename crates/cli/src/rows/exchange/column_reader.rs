@@ -44,7 +44,7 @@ impl ColumnFile {
         Ok(Self { name, source, names })
     }
 
-    /// What the file says of the table that it came from, if it came from one.
+    /// The file's description of the table that it came from, if it came from one.
     pub(crate) fn origin(&self) -> Outcome<Option<Origin>> {
         let Some(text) = self.source.metadata(METADATA) else { return Ok(None) };
         match Origin::parse(text) {
